@@ -1,0 +1,36 @@
+"""How one client's three functions are mapped over a cohort. No file here knows any part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+
+from torch import Tensor
+
+from holdfast.round import Down, Up
+from holdfast.task import Batch
+from holdfast.vector import Record
+
+Memory = dict[str, Record]  # stacked: one row a client
+Options = Mapping[str, Mapping[str, Tensor]]
+Feed = Callable[[Tensor, Tensor], Batch]  # sample indices and live mask, of one shape -> a batch on the device
+
+
+class Cohort(NamedTuple):
+    """The clients of a round in ascending id, and every batch that they will see."""
+
+    ids: Tensor  # [K]
+    keys: Tensor  # [K]
+    index: Tensor  # [K, S, B] sample indices
+    live: Tensor  # [K, S, B] bool; live rows of a batch come first
+    cards: Record  # n [K], classes [K, C]
+    memory: Memory
+
+    @property
+    def steps(self) -> list[int]:
+        """Local steps of each client."""
+        return self.live.any(-1).sum(-1).tolist()
+
+
+class Executor(Protocol):
+    def __call__(self, options: Options, down: Down, cohort: Cohort, feed: Feed) -> tuple[Up, Memory]: ...

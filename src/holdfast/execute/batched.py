@@ -1,0 +1,79 @@
+"""A fixed number of clients at once: the carry stacked on dim 0 and stepped by one vmapped function.
+
+Clients that have fewer steps or rows are padded and masked; the last chunk is padded with clients that do not exist.
+With a fixed number of lanes a client gets the same bits in any company, order and lane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import grad_and_value, vmap
+
+from holdfast.execute import Cohort, Feed, Memory, Options
+from holdfast.method import Method
+from holdfast.round import Carry, Down, Objective, Own, Up, begin, finish, step, where
+from holdfast.task import Batch, Task
+from holdfast.vector import Record, Vector, mapped
+
+
+def functional(objective: Objective, w: Vector) -> tuple[Vector, tuple[Tensor, Record]]:
+    return grad_and_value(objective, has_aux=True)(w)
+
+
+@dataclass(frozen=True)
+class Batched:
+    method: Method
+    task: Task
+    lanes: int
+    compiled: bool = False
+
+    def __call__(self, options: Options, down: Down, cohort: Cohort, feed: Feed) -> tuple[Up, Memory]:
+        steps = cohort.steps
+        # Long clients share a chunk with long ones, so that few lanes wait.
+        order = sorted(range(len(steps)), key=lambda k: -steps[k])
+        chunks = [order[i : i + self.lanes] for i in range(0, len(order), self.lanes)]
+        done = [self.chunk(options, down, cohort, rows, steps[rows[0]], feed) for rows in chunks]
+        back = torch.tensor(order).argsort()
+        return mapped(lambda *stacks: torch.cat(stacks)[back.to(stacks[0].device)], *done)
+
+    def chunk(
+        self, options: Options, down: Down, cohort: Cohort, rows: list[int], steps: int, feed: Feed
+    ) -> tuple[Up, Memory]:
+        lanes = torch.tensor(rows + rows[:1] * (self.lanes - len(rows)))
+        index, live = cohort.index[lanes], cohort.live[lanes].clone()
+        live[len(rows) :] = False
+        own = Own(*mapped(lambda stack: stack[lanes.to(stack.device)], (cohort.keys, cohort.cards, cohort.memory)))
+        begin, step, finish = self.functions
+        carry = begin(options, down, own)
+        for s in range(steps):
+            carry = step(options, down, own, carry, feed(index[:, s], live[:, s]))
+        return mapped(lambda stack: stack[: len(rows)], finish(options, down, own, carry))
+
+    @cached_property
+    def functions(self) -> tuple[Any, Any, Any]:
+        """`begin`, `step` and `finish` over lanes; options are inputs, so their values need no new compilation."""
+        method, task = self.method, self.task
+
+        def lane_begin(options: Options, down: Down, own: Own) -> Carry:
+            return begin(method.bound(options), task, down, own)
+
+        def lane_step(options: Options, down: Down, own: Own, carry: Carry, batch: Batch) -> Carry:
+            new = step(method.bound(options), task, down, own, carry, batch, functional)
+            return where(batch.live.any(), new, carry)
+
+        def lane_finish(options: Options, down: Down, own: Own, carry: Carry) -> tuple[Up, Memory]:
+            return finish(method.bound(options), task, down, own, carry)
+
+        over = (
+            vmap(lane_begin, (None, None, 0)),
+            vmap(lane_step, (None, None, 0, 0, 0)),
+            vmap(lane_finish, (None, None, 0, 0)),
+        )
+        if self.compiled:
+            return over[0], torch.compile(over[1], dynamic=False, fullgraph=True), over[2]
+        return over

@@ -1,0 +1,54 @@
+"""One client after another: the definition that every other executor must equal, and the place to debug."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from holdfast.errors import Failed, Refused
+from holdfast.execute import Cohort, Feed, Memory, Options
+from holdfast.method import Method
+from holdfast.round import Down, Objective, Own, Up, begin, finish, step
+from holdfast.task import Task
+from holdfast.vector import Record, Vector, mapped
+
+
+def autograd(objective: Objective, w: Vector) -> tuple[Vector, tuple[Tensor, Record]]:
+    leaf = w.detach().requires_grad_()
+    with torch.enable_grad():
+        loss, buffers = objective(leaf)
+    (gradient,) = torch.autograd.grad(loss, leaf)
+    return gradient, (loss.detach(), mapped(torch.Tensor.detach, buffers))
+
+
+@dataclass(frozen=True)
+class Loop:
+    method: Method
+    task: Task
+
+    def __call__(self, options: Options, down: Down, cohort: Cohort, feed: Feed) -> tuple[Up, Memory]:
+        method = self.method.bound(options)
+        done = [self.visit(method, down, cohort, k, steps, feed) for k, steps in enumerate(cohort.steps)]
+        return mapped(lambda *rows: torch.stack(rows), *done)
+
+    def visit(self, method: Method, down: Down, cohort: Cohort, k: int, steps: int, feed: Feed) -> tuple[Up, Memory]:
+        own = Own(*mapped(lambda stack: stack[k], (cohort.keys, cohort.cards, cohort.memory)))
+        s = 0
+        try:
+            # A module that draws from torch's own generator gets the same numbers whoever is computed before it.
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(int(own.key))
+                carry = begin(method, self.task, down, own)
+                for s in range(steps):
+                    rows = cohort.live[k, s]
+                    batch = feed(cohort.index[k, s][rows], rows[rows])
+                    carry = step(method, self.task, down, own, carry, batch, autograd)
+                return finish(method, self.task, down, own, carry)
+        except (Refused, Failed):
+            raise
+        except Exception as error:
+            raise Failed(
+                f"client {int(cohort.ids[k])}, local step {s + 1} of {steps}, round {int(down.round) + 1}: {error}"
+            ) from error

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from holdfast.method import Part, part
+from holdfast.slots import Close, Correct, Round, Step, Update, zeros
+from holdfast.vector import Record, Vector
+
+
+@part("dyn", cites="acar2021")
+class Dyn(Part, Correct, Close, Update):
+    """Dynamic regularisation: each client's loss is bent until its optimum is the global one.
+
+    g + alpha h_i + alpha (w - w^t);  h_i <- h_i + (w_i - w^t);  w <- mean_S(w_i) + mean over all N of h.
+    Acar et al. 2021, alg. 1, with lambda_i = -alpha h_i.  The evaluated model holds the dual.  Clients weigh equally.
+    alpha = 0 is not FedAvg: the server still adds the mean of h.
+    """
+
+    alpha: float = 0.1
+    ranges = {"alpha": ">= 0"}
+    memory = {"h": zeros}
+    state = {"h": zeros}
+    stiffness = "alpha"
+    equal = True
+    observes = frozenset({Close})
+    excludes = {"nova": "dyn's duals sum whole updates, and nova sends them divided by their steps; drop one"}
+
+    def correct(self, s: Step) -> Vector:
+        return self.alpha * (s.mem["h"] + s.w - s.anchor)
+
+    def close(self, delta: Vector, s: Step) -> tuple[Vector, Record, Record]:
+        return delta, {}, {"h": s.mem["h"] + s.w - s.anchor}
+
+    def update(self, delta: Vector, r: Round) -> tuple[Vector, Record]:
+        h = r.st["h"] + r.cohort / r.clients * r.mean
+        return delta + h, {"h": h}

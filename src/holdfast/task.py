@@ -1,0 +1,183 @@
+"""A learning problem as pure functions of a flat vector. A network is one case; any differentiable loss is another."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from holdfast.errors import Refused
+from holdfast.layers import KEY, LIVE, prepared
+from holdfast.vector import Layout, Record, Vector
+
+
+class Batch(NamedTuple):
+    """Rows of samples; those that are not live are padding, and every mean leaves them out."""
+
+    x: Tensor
+    y: Tensor
+    live: Tensor  # [B] bool
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Of one value a row, over live rows."""
+        return torch.where(self.live, values, 0).sum() / self.live.sum().clamp(min=1)
+
+    def pairs(self, values: Tensor) -> Tensor:
+        """Of one value a pair of rows [B, B], over pairs of two different live rows."""
+        both = self.live[:, None] & self.live[None, :]
+        both = both & ~torch.eye(len(values), dtype=torch.bool, device=values.device)
+        return torch.where(both, values, 0).sum() / both.sum().clamp(min=1)
+
+
+class Output(NamedTuple):
+    logits: Tensor
+    features: Tensor | None = None  # the input of the last linear layer
+
+    def hidden(self, part: str) -> Tensor:
+        if self.features is None:
+            raise Refused(f"'{part}' needs features, and the model has no linear layer whose input they would be; "
+                          f"drop '{part}' or return (logits, features) from the model")  # fmt: skip
+        return self.features
+
+
+class Task(ABC):
+    """What the rounds need to know of a problem."""
+
+    layout: Layout
+    start: Vector
+    buffers: Record
+
+    @abstractmethod
+    def loss(
+        self, w: Vector, buffers: Record, batch: Batch, key: Callable[[], Tensor]
+    ) -> tuple[Tensor, Output, Record]:
+        """Mean loss over live rows in training mode, the output, the buffers afterwards."""
+
+    @abstractmethod
+    def forward(self, w: Vector, buffers: Record, batch: Batch) -> Output:
+        """The output in evaluation mode."""
+
+    @abstractmethod
+    def having(self, **changes: Any) -> Task:
+        """The same task with another layout, start or buffers."""
+
+    def keeping(self, private: tuple[str, ...]) -> Task:
+        """The same task with tensors of these names kept by the clients."""
+        return self.having(layout=self.layout.keeping(private)) if private else self
+
+    @staticmethod
+    def of(
+        problem: nn.Module | Callable[[Vector, Batch], Tensor],
+        criterion: Callable[[Tensor, Tensor], Tensor] | None = None,
+        *,
+        layout: Layout | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> Task:
+        """From a module (and a loss per sample: [B, ...], [B] -> [B]), or from a loss of a vector and a batch."""
+        if isinstance(problem, nn.Module):
+            return module_task(problem, criterion or cross_entropy, dtype)
+        if layout is None:
+            raise Refused("a loss given as a function needs layout=Layout.of({name: tensor})")
+        return FunctionTask(problem, layout, torch.zeros(layout.length, dtype=dtype))
+
+
+def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
+    return nn.functional.cross_entropy(logits, y, reduction="none")
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionTask(Task):
+    function: Callable[[Vector, Batch], Tensor]
+    layout: Layout
+    start: Vector
+    buffers: Record = field(default_factory=dict[str, Tensor])
+
+    def loss(
+        self, w: Vector, buffers: Record, batch: Batch, key: Callable[[], Tensor]
+    ) -> tuple[Tensor, Output, Record]:
+        return self.function(w, batch), Output(w.new_zeros(len(batch.live), 1)), buffers
+
+    def forward(self, w: Vector, buffers: Record, batch: Batch) -> Output:
+        return Output(w.new_zeros(len(batch.live), 1))
+
+    def having(self, **changes: Any) -> Task:
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, eq=False)
+class ModuleTask(Task):
+    training: nn.Module
+    evaluating: nn.Module
+    criterion: Callable[[Tensor, Tensor], Tensor]
+    layout: Layout
+    start: Vector
+    buffers: Record
+    specials: tuple[tuple[str, ...], tuple[str, ...]]  # buffers that stand for the live rows and the key
+
+    def loss(
+        self, w: Vector, buffers: Record, batch: Batch, key: Callable[[], Tensor]
+    ) -> tuple[Tensor, Output, Record]:
+        buffers = {name: b.clone() for name, b in buffers.items()}  # layers write their statistics into these
+        live, keys = self.specials
+        given = {**dict.fromkeys(live, batch.live), **(dict.fromkeys(keys, key()) if keys else {})}
+        out = call(self.training, {**self.layout.split(w), **buffers, **given}, batch.x)
+        return batch.mean(self.criterion(out.logits, batch.y)), out, buffers
+
+    def forward(self, w: Vector, buffers: Record, batch: Batch) -> Output:
+        return call(self.evaluating, {**self.layout.split(w), **buffers}, batch.x)
+
+    def having(self, **changes: Any) -> Task:
+        return replace(self, **changes)
+
+
+class _Tap(list[Tensor]):
+    """Catches the input of the last linear layer during one call."""
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        self.append(args[0])
+
+
+def call(module: nn.Module, tensors: Record, x: Tensor) -> Output:
+    out: Any = functional_call(module, tensors, (x,))
+    tap = cast("_Tap | None", getattr(module, "hf_tap", None))
+    features = tap.pop() if tap else None
+    if isinstance(out, tuple):
+        return Output(*cast("tuple[Tensor, ...]", out)[:2])
+    return Output(out, features)
+
+
+def module_task(module: nn.Module, criterion: Callable[[Tensor, Tensor], Tensor], dtype: torch.dtype) -> ModuleTask:
+    parameters = {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
+    kinds = {p.dtype for p in parameters.values()}
+    if not parameters or any(not kind.is_floating_point for kind in kinds):
+        raise Refused(f"the model has {len(parameters)} trainable tensors of types {sorted(map(str, kinds))}; "
+                      "it needs floating ones, for they become one vector")  # fmt: skip
+    linears = linear_layers(module)
+    head = tuple(n for n in parameters if linears and n.rpartition(".")[0] == linears[-1])
+    layout = Layout.of(parameters, head)
+    training = prepared(module).train().to(dtype)
+    if linears and not returns_features(module):
+        tap = _Tap()
+        training.get_submodule(linears[-1]).register_forward_pre_hook(tap)
+        object.__setattr__(training, "hf_tap", tap)
+    named = dict(training.named_buffers())
+    live, keys = (tuple(n for n in named if n.rpartition(".")[2] == kind) for kind in (LIVE, KEY))
+    buffers = {n: b.detach().clone() for n, b in named.items() if n not in {*live, *keys}}
+    start = layout.join({n: p.to(dtype) for n, p in parameters.items()}).clone()
+    return ModuleTask(training, copy.deepcopy(training).eval(), criterion, layout, start, buffers, (live, keys))
+
+
+def returns_features(module: nn.Module) -> bool:
+    """Models that declare `returns_features = True` return (logits, features) themselves."""
+    return getattr(module, "returns_features", False) is True
+
+
+def linear_layers(module: nn.Module) -> list[str]:
+    modules: list[tuple[str, nn.Module]] = list(module.named_modules())  # pyright: ignore[reportUnknownArgumentType]
+    return [name for name, m in modules if isinstance(m, nn.Linear)]

@@ -1,0 +1,108 @@
+"""A model is one flat vector; this is the only file that knows parameters by name and shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+Vector = Tensor  # [P]; executors hold [K, P]
+Record = dict[str, Tensor]  # named tensors: a part's state, memory, carry or message
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each named tensor lies in the vector. `length` may exceed their sum: the rest is padding, always zero."""
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    length: int
+    head: tuple[str, ...] = ()  # the last linear layer
+    private: tuple[str, ...] = ()  # never leave a client
+
+    @staticmethod
+    def of(tensors: Mapping[str, Tensor], head: Iterable[str] = (), multiple: int = 64) -> Layout:
+        size = sum(t.numel() for t in tensors.values())
+        shapes = tuple(tuple(t.shape) for t in tensors.values())
+        return Layout(tuple(tensors), shapes, -(-size // multiple) * multiple, tuple(head))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(math.prod(shape) for shape in self.shapes)
+
+    @property
+    def size(self) -> int:
+        """Trainable scalars, without the padding."""
+        return sum(self.sizes)
+
+    @property
+    def private_size(self) -> int:
+        return sum(n for name, n in zip(self.names, self.sizes, strict=True) if name in self.private)
+
+    @property
+    def shared_size(self) -> int:
+        """Scalars that travel and that the server's formulas count."""
+        return self.size - self.private_size
+
+    def split(self, w: Vector) -> Record:
+        pieces = torch.split(w, [*self.sizes, self.length - self.size])
+        return {
+            name: piece.view(shape) for name, piece, shape in zip(self.names, pieces[:-1], self.shapes, strict=True)
+        }
+
+    def join(self, tensors: Mapping[str, Tensor]) -> Vector:
+        pieces = [tensors[name].reshape(-1) for name in self.names]
+        if self.length > self.size:
+            pieces.append(pieces[0].new_zeros(self.length - self.size))
+        return torch.cat(pieces)
+
+    def map(self, f: Callable[[str, Tensor], Tensor], w: Vector) -> Vector:
+        """The vector with `f(name, tensor)` in place of every tensor."""
+        return self.join({name: f(name, tensor) for name, tensor in self.split(w).items()})
+
+    def keeping(self, private: Iterable[str]) -> Layout:
+        return replace(self, private=tuple(name for name in self.names if name in set(private)))
+
+    def shared(self, w: Vector) -> Vector:
+        """The vector with zeros where its entries are private; anything that is not a whole vector passes."""
+        if not self.private or w.shape != (self.length,):
+            return w
+        return self.map(lambda name, t: torch.zeros_like(t) if name in self.private else t, w)
+
+    def own(self, w: Vector) -> Vector:
+        """The private entries alone."""
+        tensors = self.split(w)
+        return torch.cat([tensors[name].reshape(-1) for name in self.private])
+
+    def place(self, w: Vector, own: Vector) -> Vector:
+        """The vector with a client's private entries put back."""
+        tensors = self.split(w)
+        sizes = [tensors[name].numel() for name in self.private]
+        for name, piece in zip(self.private, torch.split(own, sizes), strict=True):
+            tensors[name] = piece.view(tensors[name].shape)
+        return self.join(tensors)
+
+
+def mapped(f: Callable[..., Any], *trees: Any) -> Any:
+    """`f` on the tensors of equally built dictionaries and tuples."""
+    first = trees[0]
+    if isinstance(first, dict):
+        return {key: mapped(f, *(tree[key] for tree in trees)) for key in cast(dict[str, Any], first)}
+    if isinstance(first, tuple):
+        parts = [mapped(f, *leaves) for leaves in zip(*trees, strict=True)]
+        return type(cast(Any, first))(*parts) if hasattr(cast(Any, first), "_fields") else tuple(parts)
+    return f(*trees)
+
+
+def leaves(tree: Any) -> list[Tensor]:
+    found: list[Tensor] = []
+    mapped(found.append, tree)
+    return found
+
+
+def nbytes(tree: Any) -> int:
+    return sum(t.numel() * t.element_size() for t in leaves(tree))
