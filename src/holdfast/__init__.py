@@ -1,0 +1,31 @@
+"""Federated learning on heterogeneous data: methods as sums of parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdfast.api import run
+    from holdfast.data.sets import Dataset
+    from holdfast.errors import Failed, Refused
+    from holdfast.experiment import Run
+    from holdfast.method import Method
+    from holdfast.results import Result
+    from holdfast.text import parse
+
+__version__ = "0.1.0.dev0"
+__all__ = ["Dataset", "Failed", "Method", "Refused", "Result", "Run", "parse", "run"]
+
+_HOMES = {
+    "Dataset": "data.sets", "Failed": "errors", "Method": "method", "Refused": "errors", "Result": "results",
+    "Run": "experiment", "parse": "text", "run": "api",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Loads what is asked for when it is asked for, so that the command line starts without torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'holdfast' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(f"holdfast.{_HOMES[name]}"), name)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from holdfast import noise
+from holdfast.gradient import Differentiate
 from holdfast.method import Method, Part
 from holdfast.slots import (
     Ascend,
@@ -36,9 +37,6 @@ from holdfast.slots import (
 )  # fmt: skip
 from holdfast.task import Batch, Task
 from holdfast.vector import Record, Vector, mapped
-
-Objective = Callable[[Vector], tuple[Tensor, Record]]
-Differentiate = Callable[[Objective, Vector], tuple[Vector, tuple[Tensor, Record]]]
 
 
 class Server(NamedTuple):

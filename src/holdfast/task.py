@@ -67,6 +67,10 @@ class Task(ABC):
     def having(self, **changes: Any) -> Task:
         """The same task with another layout, start or buffers."""
 
+    @abstractmethod
+    def on(self, device: torch.device | str) -> Task:
+        """The same task on another device."""
+
     def keeping(self, private: tuple[str, ...]) -> Task:
         """The same task with tensors of these names kept by the clients."""
         return self.having(layout=self.layout.keeping(private)) if private else self
@@ -109,6 +113,9 @@ class FunctionTask(Task):
     def having(self, **changes: Any) -> Task:
         return replace(self, **changes)
 
+    def on(self, device: torch.device | str) -> Task:
+        return replace(self, start=self.start.to(device))
+
 
 @dataclass(frozen=True, eq=False)
 class ModuleTask(Task):
@@ -134,6 +141,11 @@ class ModuleTask(Task):
 
     def having(self, **changes: Any) -> Task:
         return replace(self, **changes)
+
+    def on(self, device: torch.device | str) -> Task:
+        modules = {kind: copy.deepcopy(getattr(self, kind)).to(device) for kind in ("training", "evaluating")}
+        buffers = {name: b.to(device) for name, b in self.buffers.items()}
+        return replace(self, **modules, start=self.start.to(device), buffers=buffers)
 
 
 class _Tap(list[Tensor]):
@@ -162,7 +174,7 @@ def module_task(module: nn.Module, criterion: Callable[[Tensor, Tensor], Tensor]
     head = tuple(n for n in parameters if linears and n.rpartition(".")[0] == linears[-1])
     layout = Layout.of(parameters, head)
     training = prepared(module).train().to(dtype)
-    if linears and not returns_features(module):
+    if linears:
         tap = _Tap()
         training.get_submodule(linears[-1]).register_forward_pre_hook(tap)
         object.__setattr__(training, "hf_tap", tap)
@@ -171,11 +183,6 @@ def module_task(module: nn.Module, criterion: Callable[[Tensor, Tensor], Tensor]
     buffers = {n: b.detach().clone() for n, b in named.items() if n not in {*live, *keys}}
     start = layout.join({n: p.to(dtype) for n, p in parameters.items()}).clone()
     return ModuleTask(training, copy.deepcopy(training).eval(), criterion, layout, start, buffers, (live, keys))
-
-
-def returns_features(module: nn.Module) -> bool:
-    """Models that declare `returns_features = True` return (logits, features) themselves."""
-    return getattr(module, "returns_features", False) is True
 
 
 def linear_layers(module: nn.Module) -> list[str]:

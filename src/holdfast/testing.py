@@ -9,14 +9,14 @@ from torch import Tensor
 
 from holdfast.data.plan import keys, root
 from holdfast.errors import Refused
-from holdfast.execute import Cohort, Executor, Memory
+from holdfast.execute import Cohort, Executor, tensors
 from holdfast.execute.batched import Batched
 from holdfast.execute.loop import Loop
 from holdfast.method import Method
-from holdfast.round import Server, absorb, cast, open_memory, open_server
+from holdfast.round import absorb, cast, open_memory, open_server
 from holdfast.task import Batch, Task
 from holdfast.text import parse
-from holdfast.vector import Layout, Vector, mapped
+from holdfast.vector import Layout, Vector, mapped, repeated
 
 
 def quadratic(w: Vector, batch: Batch) -> Tensor:
@@ -58,8 +58,11 @@ def trajectory(
     n = torch.ones(clients, dtype=torch.float64) if sizes is None else torch.tensor(sizes, dtype=torch.float64)
     run = executor(engine, method, task, max(map(len, cohort)) if cohort else clients)
     options = tensors(method)
-    server, memory = open_server(method, task, clients), table(open_memory(method, task, clients), clients)
-    rows = torch.stack((a, b), 1)
+    server, memory = (
+        open_server(method, task, clients),
+        mapped(torch.clone, repeated(open_memory(method, task, clients), clients)),
+    )
+    rows, population = torch.stack((a, b), 1), torch.tensor(float(clients), dtype=torch.float64)
     path: list[Tensor] = []
     for t in range(rounds):
         ids = torch.tensor(sorted(cohort[t % len(cohort)]) if cohort else range(clients))
@@ -71,7 +74,7 @@ def trajectory(
         down = cast(method.bound(options), server, torch.tensor(rates[t], dtype=torch.float64))
         ups, kept = run(options, down, now, lambda i, alive: Batch(rows[i], i, alive))
         mapped(lambda m, new, i=ids: m.index_copy_(0, i, new), memory, kept)
-        server = advance(method.bound(options), task, server, down, ups, ids, clients, seed)
+        server = absorb(method.bound(options), task, server, down, ups, ids, population, root(seed))
         path.append(server.w)
     return torch.stack(path)
 
@@ -80,20 +83,3 @@ def executor(engine: str, method: Method, task: Task, lanes: int) -> Executor:
     if engine not in ("loop", "batched"):
         raise Refused(f"engine {engine!r} does not exist; choose 'loop' or 'batched'")
     return Loop(method, task) if engine == "loop" else Batched(method, task, lanes)
-
-
-def tensors(method: Method) -> dict[str, dict[str, Tensor]]:
-    """Its float options as 0-dim tensors, in float64 so that floor(r L) is exact."""
-    return {
-        name: {key: torch.tensor(value, dtype=torch.float64) for key, value in options.items()}
-        for name, options in method.floats().items()
-    }
-
-
-def table(row: Memory, clients: int) -> Memory:
-    return mapped(lambda t: t.expand(clients, *t.shape).clone(), row)
-
-
-def advance(method: Method, task: Task, server: Server, down, ups, ids: Tensor, clients: int, seed: int) -> Server:
-    population = torch.tensor(float(clients), dtype=server.w.dtype)
-    return absorb(method, task, server, down, ups, ids, population, root(seed))

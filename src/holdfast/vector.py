@@ -98,11 +98,22 @@ def mapped(f: Callable[..., Any], *trees: Any) -> Any:
     return f(*trees)
 
 
+def repeated(tree: Any, count: int) -> Any:
+    """A stack of equal rows, without copies."""
+
+    def expand(t: Tensor) -> Tensor:
+        return t.expand(count, *t.shape)
+
+    return mapped(expand, tree)
+
+
 def leaves(tree: Any) -> list[Tensor]:
     found: list[Tensor] = []
     mapped(found.append, tree)
     return found
 
 
-def nbytes(tree: Any) -> int:
-    return sum(t.numel() * t.element_size() for t in leaves(tree))
+def nbytes(layout: Layout, tree: Any, private: bool = False) -> int:
+    """Bytes of what has to be sent or kept: no padding, and private entries only where they are kept."""
+    size = layout.size if private else layout.shared_size
+    return sum((size if t.shape == (layout.length,) else t.numel()) * t.element_size() for t in leaves(tree))

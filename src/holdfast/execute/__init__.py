@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
+import torch
 from torch import Tensor
 
+from holdfast.method import Method
 from holdfast.round import Down, Up
 from holdfast.task import Batch
 from holdfast.vector import Record
@@ -34,3 +36,11 @@ class Cohort(NamedTuple):
 
 class Executor(Protocol):
     def __call__(self, options: Options, down: Down, cohort: Cohort, feed: Feed) -> tuple[Up, Memory]: ...
+
+
+def tensors(method: Method, device: torch.device | str = "cpu") -> Options:
+    """A method's float options as 0-dim tensors, in float64 so that floor(r L) is exact."""
+    return {
+        name: {key: torch.tensor(value, dtype=torch.float64, device=device) for key, value in options.items()}
+        for name, options in method.floats().items()
+    }

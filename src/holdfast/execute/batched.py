@@ -11,18 +11,14 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.func import grad_and_value, vmap
+from torch.func import vmap
 
 from holdfast.execute import Cohort, Feed, Memory, Options
+from holdfast.gradient import functional
 from holdfast.method import Method
-from holdfast.round import Carry, Down, Objective, Own, Up, begin, finish, step, where
+from holdfast.round import Carry, Down, Own, Up, begin, finish, step, where
 from holdfast.task import Batch, Task
-from holdfast.vector import Record, Vector, mapped
-
-
-def functional(objective: Objective, w: Vector) -> tuple[Vector, tuple[Tensor, Record]]:
-    return grad_and_value(objective, has_aux=True)(w)
+from holdfast.vector import mapped
 
 
 @dataclass(frozen=True)

@@ -5,22 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from holdfast.errors import Failed, Refused
 from holdfast.execute import Cohort, Feed, Memory, Options
+from holdfast.gradient import autograd
 from holdfast.method import Method
-from holdfast.round import Down, Objective, Own, Up, begin, finish, step
+from holdfast.round import Down, Own, Up, begin, finish, step
 from holdfast.task import Task
-from holdfast.vector import Record, Vector, mapped
-
-
-def autograd(objective: Objective, w: Vector) -> tuple[Vector, tuple[Tensor, Record]]:
-    leaf = w.detach().requires_grad_()
-    with torch.enable_grad():
-        loss, buffers = objective(leaf)
-    (gradient,) = torch.autograd.grad(loss, leaf)
-    return gradient, (loss.detach(), mapped(torch.Tensor.detach, buffers))
+from holdfast.vector import mapped
 
 
 @dataclass(frozen=True)

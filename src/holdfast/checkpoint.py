@@ -1,0 +1,131 @@
+"""Checkpoints that are whole or not there: safetensors and JSON, hashed, written aside and renamed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from holdfast.errors import Refused
+from holdfast.vector import Record
+
+VERSION = 1
+KEPT = 2
+
+
+class Snapshot(NamedTuple):
+    round: int
+    tree: dict[str, Any]
+    ids: list[int]  # clients whose memory rows the tree holds
+    notes: dict[str, Any]
+
+
+def save(folder: Path, snapshot: Snapshot) -> None:
+    """Writes `folder/00000010/` in one rename and drops all but the last two."""
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"{snapshot.round:08d}"
+    aside = folder / f"{target.name}.{os.getpid()}.tmp"
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
+    blob = save_tensors({name: t.detach().contiguous().cpu() for name, t in flat(snapshot.tree).items()})
+    facts = {
+        "version": VERSION, "round": snapshot.round, "sha256": hashlib.sha256(blob).hexdigest(), "ids": snapshot.ids,
+        "notes": snapshot.notes,
+    }  # fmt: skip
+    write(aside / "state.safetensors", blob)
+    write(aside / "state.json", json.dumps(facts).encode())
+    sync(aside)
+    shutil.rmtree(target, ignore_errors=True)
+    os.replace(aside, target)
+    sync(folder)
+    for old in sorted(folder.glob("[0-9]*"))[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+    for left in folder.glob("*.tmp"):  # of a run that was killed while it wrote
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def load(folder: Path, tell: Any = print) -> Snapshot | None:
+    """The newest whole checkpoint; a damaged one is named and the one before it used. None if there is none."""
+    found = sorted((p for p in folder.glob("[0-9]*") if p.is_dir() and p.name.isdigit()), reverse=True)
+    problems: list[str] = []
+    for path in found:
+        try:
+            snapshot = read(path)
+        except Refused as refused:
+            problems += refused.problems
+            continue
+        for problem in problems:
+            tell(f"{problem}; going on from round {snapshot.round}")
+        return snapshot
+    if problems:
+        raise Refused(*problems, f"no whole checkpoint is left in {folder}; start again with another --out")
+    return None
+
+
+def read(path: Path) -> Snapshot:
+    try:
+        facts = json.loads((path / "state.json").read_bytes())
+        blob = (path / "state.safetensors").read_bytes()
+        if facts["version"] != VERSION:
+            raise Refused(f"checkpoint {path} has format {facts['version']}, and this version reads {VERSION}")
+        if hashlib.sha256(blob).hexdigest() != facts["sha256"]:
+            raise Refused(f"checkpoint {path} is damaged: its hash does not match")
+        tree = unflat(load_tensors(blob))
+        return Snapshot(int(facts["round"]), tree, [int(i) for i in facts["ids"]], dict(facts["notes"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
+        if isinstance(error, Refused):
+            raise
+        raise Refused(f"checkpoint {path} cannot be read: {error}") from error
+
+
+def flat(tree: dict[str, Any], prefix: str = "") -> Record:
+    """Nested dictionaries as one, with '/' between names (names of tensors have dots of their own)."""
+    found: Record = {}
+    for key, value in tree.items():
+        if isinstance(value, Tensor):
+            found[prefix + key] = value
+        else:
+            found |= flat(value, f"{prefix}{key}/")
+    return found
+
+
+def unflat(tensors: Record) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for name, tensor in tensors.items():
+        *path, last = name.split("/")
+        branch = tree
+        for key in path:
+            branch = branch.setdefault(key, {})
+        branch[last] = tensor
+    return tree
+
+
+def write(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace(path: Path, content: bytes) -> None:
+    """A file that is the old one or the new one at every moment."""
+    aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    write(aside, content)
+    os.replace(aside, path)
+    sync(path.parent)
+
+
+def sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

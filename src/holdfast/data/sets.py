@@ -1,0 +1,132 @@
+"""A data set: samples and labels in memory, with the constants that normalise them, and where named sets come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from holdfast.data.check import as_constants, check_classes, check_labels, check_samples, check_shapes, check_sizes
+from holdfast.data.named import call_outside, expression, find, option_problems
+from holdfast.errors import Refused
+
+Scale = float | Sequence[float] | None
+_PARTS = ("x", "y", "test_x", "test_y")
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Training and test samples as they were stored; `prepare` turns rows of them into what a model sees."""
+
+    name: str
+    x: Tensor = field(repr=False)  # [n, ...] uint8 or floating
+    y: Tensor = field(repr=False)  # [n] int64
+    test_x: Tensor = field(repr=False)
+    test_y: Tensor = field(repr=False)
+    classes: int
+    mean: tuple[float, ...]  # one a channel, or one for all, on the raw scale of x
+    std: tuple[float, ...]
+    # Tensors beside x, because a captured CUDA graph cannot copy Python numbers to the device.
+    _mean: Tensor = field(init=False, repr=False)
+    _std: Tensor = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        per_channel = (-1, *[1] * (len(self.shape) - 1))  # broadcasts from the right, over any leading dimensions
+        for name in ("mean", "std"):
+            constants = torch.tensor(getattr(self, name), dtype=torch.float64, device=self.x.device)
+            object.__setattr__(self, f"_{name}", constants.view(per_channel))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one sample, (channels, height, width) for images."""
+        return tuple(self.x.shape[1:])
+
+    def prepare(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        """Raw rows -> normalised rows of this floating type."""
+        return (x.to(dtype) - self._mean.to(x.device, dtype)) / self._std.to(x.device, dtype)
+
+    def to(self, device: torch.device | str) -> Dataset:
+        """The same set on another device: the one copy of a run."""
+        return replace(self, **{name: getattr(self, name).to(device) for name in _PARTS})
+
+    @classmethod
+    def of(
+        cls,
+        x: Any,
+        y: Any,
+        test_x: Any,
+        test_y: Any,
+        classes: int | None = None,
+        mean: Scale = None,
+        std: Scale = None,
+        name: str = "data",
+    ) -> Dataset:
+        """From NumPy or torch arrays. Everything is checked, and every problem found is told at once.
+
+        Without `classes`: the largest label plus one. Without `mean` or `std`: those of the training samples, one a
+        channel. Images are (n, channels, height, width), tables (n, features).
+        """
+        problems: list[str] = []
+        known = check_classes(classes, problems)
+        samples, test_samples = check_samples("x", x, problems), check_samples("test_x", test_x, problems)
+        labels, test_labels = check_labels("y", y, known, problems), check_labels("test_y", test_y, known, problems)
+        check_sizes("x", samples, "y", labels, problems)
+        check_sizes("test_x", test_samples, "test_y", test_labels, problems)
+        if samples is not None:
+            check_shapes(samples, test_samples, problems)
+        means, stds = as_constants(samples, mean, std, problems)
+        if problems or samples is None or labels is None or test_samples is None or test_labels is None:
+            raise Refused(*(f"{name}: {problem}" for problem in problems))
+        count = int(known or torch.maximum(labels.max(), test_labels.max()) + 1)
+        return cls(name, samples, labels, test_samples, test_labels, count, means, stds)
+
+
+def digits() -> Dataset:
+    """scikit-learn's 1797 handwritten digits of 8 x 8 pixels, 1437 to train and 360 to test; ships with the package."""
+    with np.load(Path(__file__).with_name("digits.npz"), allow_pickle=False) as stored:
+        images, labels = stored["images"][:, None], stored["labels"].astype(np.int64)
+        test = np.isin(np.arange(len(labels)), stored["test"])
+    return Dataset.of(images[~test], labels[~test], images[test], labels[test], classes=10, name="digits")
+
+
+SETS: dict[str, Callable[..., Dataset]] = {"digits": digits}
+
+
+def load(name: str, options: Mapping[str, Any]) -> Dataset:
+    """The set of this name, or what `package.module:callable` returns when called with the options.
+
+    A callable returns a Dataset, a tuple (x, y, test_x, test_y), or a dict of these names and any other argument of
+    `Dataset.of`.
+    """
+    call = find("data set", name, SETS)
+    problems = option_problems(name, call, options)
+    if problems:
+        raise Refused(*problems)
+    text = expression(name, options)
+    made = call(**options) if name in SETS else call_outside("data set", name, call, options)
+    return replace(made, name=text) if name in SETS else _checked(text, made)
+
+
+def _checked(text: str, made: object) -> Dataset:
+    """What a user's function returned, as a checked data set."""
+    if isinstance(made, Dataset):  # built by hand perhaps, so checked like arrays
+        fields = (*_PARTS, "classes", "mean", "std")
+        return Dataset.of(**{key: getattr(made, key) for key in fields}, name=text)
+    if isinstance(made, (tuple, list)) and len(made) == len(_PARTS):
+        return Dataset.of(*made, name=text)
+    if not isinstance(made, Mapping):
+        size = f" of {len(made)}" if isinstance(made, (tuple, list)) else ""
+        raise Refused(
+            f"data set {text} returned an object of type {type(made).__name__}{size}: "
+            "return a Dataset, a tuple (x, y, test_x, test_y) or a dict of these names"
+        )
+    arrays = dict(made)
+    problems = option_problems("Dataset.of", Dataset.of, arrays)
+    if problems:
+        raise Refused(*(f"data set {text} returned a dict: {problem}" for problem in problems))
+    return Dataset.of(**{**arrays, "name": text})

@@ -1,0 +1,68 @@
+"""Which executor suits a run: read from a committed table of measurements, never from a clock."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import torch
+
+from holdfast.errors import Refused
+from holdfast.execute import Cohort, Executor, Feed, Options
+from holdfast.execute.batched import Batched
+from holdfast.execute.loop import Loop
+from holdfast.method import Method
+from holdfast.round import Down
+from holdfast.task import Task
+from holdfast.vector import mapped
+
+ENGINES = ("loop", "batched")
+LANES = 16  # as many clients at once as the batched executor takes on a CPU
+
+
+@dataclass(frozen=True)
+class Choice:
+    engine: str
+    lanes: int
+    why: str
+
+
+@cache
+def measured() -> list[dict[str, Any]]:
+    """Rows of model, sample size, clients a round, and how many times faster than `loop` the batched executor was."""
+    return json.loads(files("holdfast.execute").joinpath("engines.json").read_text())["rows"]
+
+
+def choose(model: str, size: int, cohort: int, device: str) -> Choice:
+    """For a model by name, samples of so many numbers, and a number of clients a round."""
+    if device != "cpu":
+        return Choice("batched", min(cohort, 64), f"batched: {device} steps many clients at once")
+    rows = [row for row in measured() if row["model"] == model]
+    if not rows:
+        return Choice("loop", 1, f"loop: '{model}' is not in the table of measurements; --engine batched may be faster")
+    row = min(rows, key=lambda row: abs(math.log(row["size"] / size)) + abs(math.log(row["cohort"] / cohort)))
+    ratio = f"{row['ratio']:.2f}x the speed of loop for {model} with {row['cohort']} clients and {row['size']} inputs"
+    if row["ratio"] > 1:
+        return Choice("batched", min(cohort, LANES), f"batched: measured {ratio}")
+    return Choice("loop", 1, f"loop: batched measured {ratio}")
+
+
+def make(choice: Choice, method: Method, task: Task, compiled: bool) -> Executor:
+    return Loop(method, task) if choice.engine == "loop" else Batched(method, task, choice.lanes, compiled)
+
+
+def trial(method: Method, task: Task, options: Options, down: Down, cohort: Cohort, feed: Feed) -> str:
+    """Why a model cannot be mapped over clients; empty if it can. Steps two clients once."""
+    few = mapped(lambda t: t[:2], cohort)._replace(index=cohort.index[:2, :1], live=cohort.live[:2, :1])
+    try:
+        with torch.random.fork_rng(devices=[]):
+            Batched(method, task, 2)(options, down, few, feed)
+    except Refused:
+        raise
+    except Exception as error:
+        return str(error).strip().splitlines()[0]
+    return ""

@@ -1,0 +1,22 @@
+"""FedDyn: Acar et al., ICLR 2021, algorithm 1 in the h-form (dual of client k = -alpha h_k); ML 5.4, AD B1."""
+
+import numpy as np
+from _problem import grad, participation
+
+
+def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, alpha=0.1):
+    K, _, cohorts = participation(a, steps, cohort, sizes)  # clients are weighed uniformly
+    w, path = w0, []
+    h = np.zeros_like(a)  # h_k = sum of the client's updates so far
+    for t in range(rounds):
+        S = cohorts[t % len(cohorts)]
+        mean = np.zeros_like(w0)
+        for k in S:
+            x = w
+            for _ in range(K[k]):
+                x = x - lr * (grad(a[k], b[k], x) + alpha * h[k] + alpha * (x - w))  # ML 5.4, local step
+            h[k] = h[k] + (x - w)  # ML 5.4, client end: lambda_k <- lambda_k - alpha Delta_k
+            mean = mean + x / len(S)
+        w = mean + h.mean(axis=0)  # ML 5.4, server: mean over S of the models + mean over all N of h
+        path.append(w)  # the corrected model is the one evaluated
+    return np.array(path)

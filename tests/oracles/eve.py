@@ -1,0 +1,32 @@
+"""FedEve: Shen et al., 2025, eq. 13 to 16; MS 8, AD B2. Empty clients are not counted; eta_g = 1."""
+
+import numpy as np
+from _problem import grad, participation
+
+
+def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, q_mode="innovation", r_mean="weighted"):
+    K, n, cohorts = participation(a, steps, cohort, sizes)
+    d = len(w0)
+    w, path = w0, []
+    M, s = np.zeros_like(w0), 0.0
+    for t in range(rounds):
+        S = cohorts[t % len(cohorts)]
+        m = len(S)
+        cast = w - M  # predict: all clients train from the look-ahead point
+        Delta = {}
+        for k in S:
+            x = cast
+            for _ in range(K[k]):
+                x = x - lr * grad(a[k], b[k], x)
+            Delta[k] = cast - x  # to be subtracted
+        mean = sum(n[k] / n[S].sum() * Delta[k] for k in S)  # observe
+        centre = mean if r_mean == "weighted" else sum(Delta[k] for k in S) / m
+        Q = np.sum((M - mean if q_mode == "innovation" else mean) ** 2) / (m * d)
+        R = sum(np.sum((Delta[k] - centre) ** 2) for k in S) / (m**2 * d)
+        ahead = s + Q  # filter
+        G = ahead / (ahead + R) if ahead + R > 0 else 1.0  # MS 8, edge case
+        M = M + G * (mean - M)
+        w = w - M  # from w, not from the point that was sent
+        s = (1 - G) * ahead
+        path.append(w)
+    return np.array(path)

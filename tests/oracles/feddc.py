@@ -1,0 +1,29 @@
+"""FedDC = FedDyn + SCAFFOLD: Gao et al., CVPR 2022; ML 5.15. `alpha` is its a, in FedDyn's place; uniform weights."""
+
+import numpy as np
+from _problem import grad, participation
+
+
+def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, alpha=0.1):
+    K, _, cohorts = participation(a, steps, cohort, sizes)
+    N = len(a)
+    w, path = w0, []
+    h = np.zeros_like(a)
+    c, ci = np.zeros_like(w0), np.zeros_like(a)  # ML 5.15 calls them g and g_i
+    for t in range(rounds):
+        S = cohorts[t % len(cohorts)]
+        mean, dc = np.zeros_like(w0), np.zeros_like(w0)
+        for k in S:
+            x = w
+            for _ in range(K[k]):
+                anchor = w - h[k]  # the gradient of alpha/2 ||x - (w^t - h_k)||^2 + <x, c - c_k>
+                x = x - lr * (grad(a[k], b[k], x) + alpha * (x - anchor) + c - ci[k])
+            h[k] = h[k] + (x - w)
+            new = ci[k] - c - (x - w) / (K[k] * lr)
+            dc = dc + new - ci[k]
+            ci[k] = new
+            mean = mean + x / len(S)
+        w = mean + h.mean(axis=0)
+        c = c + dc / N
+        path.append(w)
+    return np.array(path)
