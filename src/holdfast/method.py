@@ -49,6 +49,7 @@ class Part:
     excludes: ClassVar[Mapping[str, str]] = {}  # other part -> reason
     observes: ClassVar[frozenset[type]] = frozenset()  # ordered slots in which it hands its value through unchanged
     equal: ClassVar[bool] = False  # clients weigh equally unless a part says otherwise
+    jumps: ClassVar[bool] = False  # its result jumps somewhere, so rounding can take two executors apart
 
     def __post_init__(self) -> None:
         problems: list[str] = []
@@ -94,6 +95,8 @@ class Part:
 
     def __str__(self) -> str:
         return self.text()
+
+    __repr__ = __str__
 
     def __add__(self, other: Part | Method) -> Method:
         return Method((self,)) + other
@@ -207,7 +210,7 @@ class Method:
 
     def span(self, count: Tensor) -> Tensor:
         for p in self.slot(Descend):
-            count = p.span(count)
+            count = p.span(count).to(count.dtype)
         return count
 
     def uplink(self, name: str) -> Mapping[str, str]:

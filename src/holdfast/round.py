@@ -132,7 +132,7 @@ def step(method: Method, task: Task, down: Down, own: Own, carry: Carry, batch: 
     def objective(w: Vector) -> tuple[Tensor, Record]:
         loss, out, buffers = task.loss(w, carry.buffers, batch, lambda: s.key)
         for p in method.slot(Loss):
-            loss = loss + p.loss(replace(seen(p), w=w, out=out))
+            loss = loss + p.loss(replace(seen(p), w=w, out=out)).to(loss.dtype)
         return loss, buffers
 
     e = torch.zeros_like(carry.w)

@@ -23,10 +23,11 @@ def sample(seed: int, round: int, clients: int, cohort: int | float) -> np.ndarr
     draw = generator(seed, "cohort", round)
     if isinstance(cohort, int):
         return np.sort(draw.choice(clients, cohort, replace=False))
-    while True:
+    for _ in range(1000):
         chosen = np.flatnonzero(draw.random(clients) < cohort)
         if len(chosen):
             return chosen
+    return draw.integers(clients, size=1)  # a chance so small that whoever comes first comes alone
 
 
 @dataclass(frozen=True)

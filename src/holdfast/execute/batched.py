@@ -45,9 +45,9 @@ class Batched:
         live[len(rows) :] = False
         own = Own(*mapped(lambda stack: stack[lanes.to(stack.device)], (cohort.keys, cohort.cards, cohort.memory)))
         begin, step, finish = self.functions
-        carry = begin(options, down, own)
+        carry = mapped(torch.clone, begin(options, down, own))  # one memory layout for all rounds, so one compilation
         for s in range(steps):
-            carry = step(options, down, own, carry, feed(index[:, s], live[:, s]))
+            carry = step(options, down, own, carry, feed(index[:, s].contiguous(), live[:, s].contiguous()))
         return mapped(lambda stack: stack[: len(rows)], finish(options, down, own, carry))
 
     @cached_property

@@ -35,6 +35,6 @@ class Adam(Part, Update):
     def update(self, delta: Vector, r: Round) -> tuple[Vector, Record]:
         m = self.beta1 * r.st["m"] + (1 - self.beta1) * delta
         v = self.beta2 * r.st["v"] + (1 - self.beta2) * delta.square()
-        t = r.round + 1
+        t = (r.round + 1).to(delta.dtype)
         rise, fall = (1 - self.beta1**t, 1 - self.beta2**t) if self.bias_correction else (1, 1)
         return self.lr * (m / rise) / ((v / fall).sqrt() + self.tau), {"m": m, "v": v}

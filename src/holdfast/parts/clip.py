@@ -22,6 +22,7 @@ class Clip(Part, Descend):
     scope: Literal["official", "prox_inside", "data_only"] = "official"
     ranges = {"max": "> 0"}
     rank = 1
+    jumps = True
 
     def descend(self, g: Vector, carry: Record, s: Step) -> tuple[Vector, Record]:
         if self.scope == "official":

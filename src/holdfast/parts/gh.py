@@ -17,6 +17,8 @@ class Gh(Part, Merge):
     Two exactly opposite updates vanish, whatever their lengths.
     """
 
+    jumps = True
+
     def merge(self, deltas: Tensor, r: Round) -> Tensor:
         gram = (deltas @ deltas.T).double()
         each = torch.arange(len(deltas), device=deltas.device)

@@ -30,7 +30,7 @@ class Nova(Part, Close, Update):
         drag = s.lr * s.stiffness
         safe = torch.where(drag > 0, drag, 1)
         a = torch.where(drag > 0, (1 - (1 - safe) ** s.span) / safe, s.span)
-        return delta / a, {"a": a}, {}
+        return delta / a, {"a": a.to(delta.dtype)}, {}
 
     def update(self, delta: Vector, r: Round) -> tuple[Vector, Record]:
         return r.up["a"] * delta, {}

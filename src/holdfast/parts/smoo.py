@@ -25,6 +25,7 @@ class Smoo(Part, Cast, Ascend, Close, Update):
     state = {"s": zeros}
     carry = {"mu": remembered("mu"), "e": zeros}
     uplink = {"s": "mean"}
+    jumps = True
     observes = frozenset({Cast, Close, Update})
 
     def cast(self, w: Vector, st: Record) -> tuple[Vector, Record]:
