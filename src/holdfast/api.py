@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,4 +19,11 @@ def run(
 
     holdfast.run(method="scaffold + specgrad(r=0.05)", data="digits", rounds=20, seed=0).metrics
     """
-    return go(Run(**options), out, resume, set(options), each=each or (lambda row: None))
+    result = go(Run(**options), out, resume, set(options), tell, each or (lambda row: None))
+    if not result.done:
+        raise KeyboardInterrupt  # asked for during a round, which was finished and kept first
+    return result
+
+
+def tell(text: str) -> None:
+    logging.getLogger("holdfast").info(text)

@@ -75,25 +75,32 @@ class Watched:
 
 
 def sheet(method: Method, task: Task, sample: Batch, clients: int = 100, cohort: int = 2) -> Sheet:
-    """Runs cast, begin, step, finish and absorb once. `sample` is any small batch; its values do not matter."""
-    task = Counted(task.keeping(method.private(task.layout)).on("meta"))
-    batch = Batch(*(t.to("meta") for t in sample))
+    """Runs cast, begin, step, finish and absorb once, on meta tensors; on real ones where a model looks at values."""
+    try:
+        return measured(method, task, sample, clients, cohort, "meta")
+    except (RuntimeError, NotImplementedError):
+        return measured(method, task, sample, clients, cohort, sample.live.device)
+
+
+def measured(method: Method, task: Task, sample: Batch, clients: int, cohort: int, device: torch.device | str) -> Sheet:
+    task = Counted(task.keeping(method.private(task.layout)).on(device))
+    batch = Batch(*(t.to(device) for t in sample))
     passes = [0]
 
     def counting(objective: Objective, w: Vector) -> tuple[Vector, tuple[Tensor, Record]]:
         passes[0] += 1
         return autograd(objective, w)
 
-    scalar = torch.zeros((), device="meta", dtype=task.start.dtype)
+    scalar = torch.zeros((), device=device, dtype=task.start.dtype)
     server, memory = open_server(method, task, clients), open_memory(method, task, clients)
     down = cast(method, server, scalar)
-    card = {"n": scalar, "classes": torch.zeros(max(1, classes(task)), device="meta", dtype=scalar.dtype)}
-    own = Own(torch.zeros((), device="meta", dtype=torch.int64), card, memory)
+    card = {"n": scalar, "classes": torch.zeros(max(1, classes(task)), device=device, dtype=scalar.dtype)}
+    own = Own(torch.zeros((), device=device, dtype=torch.int64), card, memory)
     carry = step(method, task, down, own, begin(method, task, down, own), batch, counting)
     up, kept = finish(method, task, down, own, carry)
     declared(method, up, kept, memory)
     ups = repeated(up, cohort)
-    ids, reads = torch.zeros(cohort, device="meta", dtype=torch.int64), set[str]()
+    ids, reads = torch.zeros(cohort, device=device, dtype=torch.int64), set[str]()
     absorb(method, task, server, down, ups, ids, scalar, own.key, lambda r: Watched(r, reads))
     wire = partial(nbytes, task.layout)
     return Sheet(

@@ -25,7 +25,6 @@ class Snapshot(NamedTuple):
     round: int
     tree: dict[str, Any]
     ids: list[int]  # clients whose memory rows the tree holds
-    notes: dict[str, Any]
 
 
 def save(folder: Path, snapshot: Snapshot) -> None:
@@ -36,27 +35,33 @@ def save(folder: Path, snapshot: Snapshot) -> None:
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
     blob = save_tensors({name: t.detach().contiguous().cpu() for name, t in flat(snapshot.tree).items()})
-    facts = {
-        "version": VERSION, "round": snapshot.round, "sha256": hashlib.sha256(blob).hexdigest(), "ids": snapshot.ids,
-        "notes": snapshot.notes,
-    }  # fmt: skip
+    facts = {"version": VERSION, "round": snapshot.round, "ids": snapshot.ids}
     write(aside / "state.safetensors", blob)
-    write(aside / "state.json", json.dumps(facts).encode())
+    write(aside / "state.json", json.dumps({**facts, "sha256": digest(facts, blob)}).encode())
     sync(aside)
     shutil.rmtree(target, ignore_errors=True)
     os.replace(aside, target)
     sync(folder)
-    for old in sorted(folder.glob("[0-9]*"))[:-KEPT]:
+    for old in whole(folder)[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     for left in folder.glob("*.tmp"):  # of a run that was killed while it wrote
         shutil.rmtree(left, ignore_errors=True)
 
 
+def whole(folder: Path) -> list[Path]:
+    """Finished checkpoints, oldest first; what a kill left of an unfinished one has another name."""
+    return sorted(p for p in folder.glob("[0-9]*") if p.is_dir() and p.name.isdigit())
+
+
+def digest(facts: dict[str, Any], blob: bytes) -> str:
+    told = json.dumps({key: facts[key] for key in ("version", "round", "ids")})
+    return hashlib.sha256(told.encode() + blob).hexdigest()
+
+
 def load(folder: Path, tell: Any = print) -> Snapshot | None:
     """The newest whole checkpoint; a damaged one is named and the one before it used. None if there is none."""
-    found = sorted((p for p in folder.glob("[0-9]*") if p.is_dir() and p.name.isdigit()), reverse=True)
     problems: list[str] = []
-    for path in found:
+    for path in reversed(whole(folder)):
         try:
             snapshot = read(path)
         except Refused as refused:
@@ -76,10 +81,10 @@ def read(path: Path) -> Snapshot:
         blob = (path / "state.safetensors").read_bytes()
         if facts["version"] != VERSION:
             raise Refused(f"checkpoint {path} has format {facts['version']}, and this version reads {VERSION}")
-        if hashlib.sha256(blob).hexdigest() != facts["sha256"]:
+        if digest(facts, blob) != facts["sha256"]:
             raise Refused(f"checkpoint {path} is damaged: its hash does not match")
         tree = unflat(load_tensors(blob))
-        return Snapshot(int(facts["round"]), tree, [int(i) for i in facts["ids"]], dict(facts["notes"]))
+        return Snapshot(int(facts["round"]), tree, [int(i) for i in facts["ids"]])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
         if isinstance(error, Refused):
             raise

@@ -21,15 +21,19 @@ examples:
 """
 
 
+NOT_OF_A_RUN = {"command", "parser", "json", "debug", "out", "resume"}
+
+
 class Parser(argparse.ArgumentParser):
     """argparse, with the nearest option in its complaint and no usage in front of it."""
 
     def error(self, message: str) -> NoReturn:
         parsers = [self, *(p for a in self._actions if isinstance(a.choices, dict) for p in a.choices.values())]
         known = [text for parser in parsers for action in parser._actions for text in action.option_strings]
+        known += [name for a in self._actions if isinstance(a.choices, dict) for name in a.choices]
         for word in message.split():
-            near = difflib.get_close_matches(word.split("=")[0], known, 1) if word.startswith("--") else []
-            if near and near[0] != word.rstrip(":"):
+            near = difflib.get_close_matches(word.split("=")[0].strip("',:"), known, 1)
+            if near and near[0] != word.strip("',:()") and (word.startswith("--") or "invalid choice" in message):
                 message += f"; did you mean {near[0]}?"
                 break
         self.exit(2, f"{self.prog}: {message}\n  {self.prog} --help lists what there is\n")
@@ -38,8 +42,12 @@ class Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     parser, options = parser_of(), None
     try:
-        options = parser.parse_args(arguments)
-        return options.command(options)
+        options, unknown = parser.parse_known_args(arguments)
+        if unknown:
+            options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        code = options.command(options)
+        sys.stdout.flush()
+        return code
     except Refused as refused:
         return complain(options, refused, 2)
     except Failed as failed:
@@ -48,8 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        print("\nstopped; --resume goes on from the last checkpoint", file=sys.stderr)
+        kept = getattr(options, "out", None)
+        print("\nstopped" + ("; --resume goes on from the last checkpoint" if kept else ""), file=sys.stderr)
         return 1
+    except OSError as error:
+        return complain(options, Failed(f"{error.strerror}{f': {error.filename}' if error.filename else ''}"), 1)
     except Exception as error:
         if options is not None and options.debug:
             raise
@@ -66,19 +77,24 @@ def complain(options: argparse.Namespace | None, error: Exception, code: int) ->
 
 def parser_of() -> Parser:
     parser = Parser(
+        allow_abbrev=False,
         prog="holdfast", description="Federated learning on heterogeneous data: methods as sums of parts.",
         epilog='example: holdfast run --method "scaffold + specgrad(r=0.05)" --rounds 20 --out runs/a',
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     raw = argparse.RawDescriptionHelpFormatter
-    run = commands.add_parser("run", help="one experiment", epilog=RUN_HELP, formatter_class=raw)
+    run = commands.add_parser("run", allow_abbrev=False, help="one experiment", epilog=RUN_HELP, formatter_class=raw)
     add_run_options(run)
-    run.set_defaults(command=run_command)
+    run.set_defaults(command=run_command, parser=run)
     parts = commands.add_parser(
-        "parts", help="the catalogue of parts and presets", epilog="example: holdfast parts", formatter_class=raw
+        "parts",
+        allow_abbrev=False,
+        help="the catalogue of parts and presets",
+        epilog="example: holdfast parts",
+        formatter_class=raw,
     )
-    parts.set_defaults(command=parts_command)
+    parts.set_defaults(command=parts_command, parser=parts)
     for command in (run, parts):
         command.add_argument("--json", action="store_true", help="one JSON object a line on standard output")
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
@@ -125,7 +141,7 @@ def run_command(options: argparse.Namespace) -> int:
     from holdfast.experiment import Run
     from holdfast.results import go
 
-    given = {k: v for k, v in vars(options).items() if k not in ("command", "json", "debug", "out", "resume")}
+    given = {k: v for k, v in vars(options).items() if k not in NOT_OF_A_RUN}
     rounds = [0]
 
     def tell(text: str) -> None:
@@ -141,7 +157,8 @@ def run_command(options: argparse.Namespace) -> int:
     else:
         print(closing(result.summary, options.out), flush=True)
     if not result.done:
-        print(f"stopped after round {rounds[0]} of {result.run.rounds}; --resume goes on", file=sys.stderr)
+        on = "--resume goes on" if options.out else "nothing was kept, for there was no --out"
+        print(f"stopped after round {rounds[0]} of {result.run.rounds}; {on}", file=sys.stderr)
         return 1
     return 0
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
-import re
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -15,19 +13,21 @@ from torch import nn
 
 from holdfast.check import sheet
 from holdfast.data import sets, splits
+from holdfast.data.named import expression, find
 from holdfast.data.plan import Work, sample
 from holdfast.data.sets import Dataset
-from holdfast.data.splits import Split
+from holdfast.data.splits import RULES, Split
 from holdfast.errors import Refused
 from holdfast.execute import auto, tensors
 from holdfast.method import Method
 from holdfast.models import zoo
+from holdfast.options import DTYPES, GIVEN, attempt, cohort_of, numbers, text_of, whole
 from holdfast.round import cast
 from holdfast.simulate import Federation, State, gather
 from holdfast.task import Batch, Task
 from holdfast.text import made, one, parse
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
+KINDS = {"data": "data set", "split": "split", "model": "model"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Run:
     model: str | nn.Module = "cnn"
     rounds: int = 50
     cohort: int | str = 10
-    epochs: int = 1
+    epochs: int | None = None  # 1, unless steps are given
     steps: int | None = None
     batch: int = 20
     lr: float = 0.1
@@ -60,17 +60,22 @@ class Run:
 
     def texts(self) -> dict[str, Any]:
         """The fields as they are written down."""
-        found = {f.name: getattr(self, f.name) for f in fields(self)}
-        for key, value in found.items():
-            if key == "method":  # with every option, so that a later default cannot change what it means
-                found[key] = (parse(value) if isinstance(value, str) else value).text(full=True)
-            elif isinstance(value, Split):
-                found[key] = value.text
-            elif isinstance(value, Dataset):
-                found[key] = f"{value.name} (given in Python)"
-            elif isinstance(value, nn.Module):
-                found[key] = f"{type(value).__name__} (given in Python)"
-        return found
+        return {f.name: self.text(f.name) for f in fields(self)}
+
+    def text(self, key: str) -> Any:
+        """One field in its canonical form, the same for all ways to write it."""
+        value = getattr(self, key)
+        if key == "method":  # with every option, so that a later default cannot change what it means
+            return wanted_method(self).text(full=True)
+        if key == "cohort":
+            chance = cohort_of(value)
+            return chance if isinstance(chance, int) else f"bernoulli({chance})"
+        if key not in KINDS:
+            return value
+        if isinstance(value, str):
+            kept = value.endswith(".json") or value.startswith(GIVEN)
+            return value if kept else expression(*one(value, KINDS[key])[:2])
+        return value.text if isinstance(value, Split) else f"{GIVEN} {type(value).__name__}"
 
 
 @dataclass(frozen=True)
@@ -99,12 +104,12 @@ class Ready:
 def ready(run: Run, plan: Plan | None = None) -> Ready:
     """Checks everything and builds what the rounds need; all problems at once, and nothing is written."""
     problems = numbers(run)
-    method = attempt(problems, lambda: wanted_method(run))
+    method = attempt(problems, lambda: with_server_lr(run, wanted_method(run)) if not problems else wanted_method(run))
     data = attempt(problems, lambda: wanted_data(run.data))
     split = attempt(problems, lambda: wanted_split(run, data)) if data is not None else None
     module = attempt(problems, lambda: wanted_model(run, data)) if data is not None else None
     if data is None:
-        problems += [*attempt_names(run)]
+        problems += known_names(run)
     if split is not None:
         problems += fits(run, split)
     if problems or method is None or data is None or split is None or module is None:
@@ -112,78 +117,31 @@ def ready(run: Run, plan: Plan | None = None) -> Ready:
     return build(run, plan, method, data, split, module)
 
 
-def numbers(run: Run) -> list[str]:
-    """What is wrong with the plain options."""
-    rules: list[tuple[str, bool, str]] = [
-        (name, whole(getattr(run, name), 1), "must be a whole number of at least 1")
-        for name in ("rounds", "epochs", "batch", "eval_every", "checkpoint_every")
-    ]
-    rules += [
-        ("steps", run.steps is None or whole(run.steps, 1), "must be a whole number of at least 1"),
-        ("seed", whole(run.seed, 0) and run.seed < 2**64, "must be a whole number from 0 to 2^64 - 1"),
-        ("lanes", whole(run.lanes, 0), "must be a whole number; 0 lets the plan choose"),
-        ("threads", whole(run.threads, 0), "must be a whole number; 0 takes torch's own"),
-        ("lr", positive(run.lr), "must be a number above 0"),
-        ("lr_decay", positive(run.lr_decay) and run.lr_decay <= 1, "must be a number above 0 and at most 1"),
-        ("server_lr", positive(run.server_lr), "must be a number above 0"),
-        ("on_nan", run.on_nan in ("stop", "drop"), "must be 'stop' or 'drop'"),
-        ("engine", run.engine in ("auto", *auto.ENGINES), f"must be one of auto, {', '.join(auto.ENGINES)}"),
-        ("dtype", run.dtype in DTYPES, f"must be one of {', '.join(DTYPES)}"),
-        ("device", usable(run.device), "is not a device that torch can use here; take cpu"),
-        ("drop_last", isinstance(run.drop_last, bool), "must be true or false"),
-        ("compile", isinstance(run.compile, bool), "must be true or false"),
-    ]
-    found = [f"{name.replace('_', '-')}={getattr(run, name)!r} {reason}" for name, good, reason in rules if not good]
-    attempt(found, lambda: cohort_of(run.cohort))
-    return found
-
-
-def whole(value: Any, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def positive(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
-
-
-def usable(device: Any) -> bool:
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, TypeError):
-        return False
-    return device != "meta"
-
-
-def attempt(problems: list[str], make: Any) -> Any:
-    """The result, or None with the reasons added to the list."""
-    try:
-        return make()
-    except Refused as refused:
-        problems += refused.problems
-        return None
-
-
 def wanted_method(run: Run) -> Method:
-    method = parse(run.method) if isinstance(run.method, str) else run.method
-    if positive(run.server_lr) and run.server_lr != 1:
-        method = method + made("server", {"lr": float(run.server_lr)})
-    return method
+    if isinstance(run.method, Method):
+        return run.method
+    return parse(text_of(run.method, "method"))
+
+
+def with_server_lr(run: Run, method: Method) -> Method:
+    return method if run.server_lr == 1 else method + made("server", {"lr": float(run.server_lr)})
 
 
 def wanted_data(data: str | Dataset) -> Dataset:
     if isinstance(data, Dataset):
         return data
-    call = one(data, "data set")
+    call = one(text_of(data, "data set"), "data set")
     return sets.load(call.name, call.options)
 
 
 def wanted_split(run: Run, data: Dataset) -> Split:
     if isinstance(run.split, Split):
         return within(run.split, data)
-    if run.split.endswith(".json"):
-        return within(Split.load(run.split), data)
-    call = one(run.split, "split")
-    return splits.make(call.name, call.options, data.y, data.classes, run.seed, run.split)
+    text = text_of(run.split, "split")
+    if text.endswith(".json"):
+        return within(Split.load(text), data)
+    call = one(text, "split")
+    return splits.make(call.name, call.options, data.y, data.classes, run.seed, text)
 
 
 def within(split: Split, data: Dataset) -> Split:
@@ -196,16 +154,16 @@ def within(split: Split, data: Dataset) -> Split:
 def wanted_model(run: Run, data: Dataset) -> nn.Module:
     if isinstance(run.model, nn.Module):
         return run.model
-    call = one(run.model, "model")
+    call = one(text_of(run.model, "model"), "model")
     return zoo.build(call.name, call.options, data.shape, data.classes, run.seed)
 
 
-def attempt_names(run: Run) -> list[str]:
+def known_names(run: Run) -> list[str]:
     """Where the data is missing, split and model can still be checked for what needs no data."""
     problems: list[str] = []
-    for text, kind in ((run.split, "split"), (run.model, "model")):
-        if isinstance(text, str):
-            attempt(problems, lambda text=text, kind=kind: one(text, kind))
+    for text, kind, known in ((run.split, "split", RULES), (run.model, "model", zoo.MODELS)):
+        if isinstance(text, str) and not text.endswith(".json"):
+            attempt(problems, lambda text=text, kind=kind, known=known: find(kind, one(text, kind).name, known))
     return problems
 
 
@@ -214,20 +172,10 @@ def fits(run: Run, split: Split) -> list[str]:
     many, clients = attempt([], lambda: cohort_of(run.cohort)), len(split.clients)
     if isinstance(many, int) and many > clients:
         return [f"cohort={many} is more than the {clients} clients of {split.text}; take at most {clients}"]
+    largest = max(len(rows) for rows in split.clients)
+    if run.drop_last and whole(run.batch, 1) and largest < run.batch:
+        return [f"batch={run.batch} with drop-last: nobody would train, for the largest client has {largest} samples"]
     return []
-
-
-def cohort_of(text: int | str) -> int | float:
-    """A number of clients, or the probability of `bernoulli(p)`."""
-    if isinstance(text, str) and text.strip().isdigit():
-        text = int(text)
-    if isinstance(text, int) and whole(text, 1):
-        return text
-    chance = re.fullmatch(r"\s*bernoulli\(\s*(?:p\s*=\s*)?([0-9.eE+-]+)\s*\)\s*", str(text))
-    with contextlib.suppress(ValueError):
-        if chance and 0 < float(chance[1]) <= 1:
-            return float(chance[1])
-    raise Refused(f"cohort={text!r} must be a number of clients, such as 10, or bernoulli(0.1) with 0 < p <= 1")
 
 
 def build(run: Run, plan: Plan | None, method: Method, data: Dataset, split: Split, module: nn.Module) -> Ready:
@@ -235,9 +183,8 @@ def build(run: Run, plan: Plan | None, method: Method, data: Dataset, split: Spl
     task = task.keeping(method.private(task.layout)).on(run.device)
     counts = torch.from_numpy(split.counts(data.y, data.classes))
     data = data.to(run.device)
-    rows = Batch(data.prepare(data.x[:2], task.start.dtype), data.y[:2], torch.ones(2, dtype=torch.bool))
-    costs = sheet(method, task, rows, len(split.clients))
-    work = Work(run.batch, run.epochs, run.steps, run.drop_last)
+    costs = sheet(method, task, fitting(task, data), len(split.clients))
+    work = Work(run.batch, run.epochs or 1, run.steps, run.drop_last)
     fed = Federation(
         method, task, data, split.clients, counts, work, cohort_of(run.cohort), run.lr, run.lr_decay, run.seed, costs,
         auto.Loop(method, task), tensors(method, run.device), run.on_nan, run.eval_every,
@@ -253,6 +200,23 @@ def build(run: Run, plan: Plan | None, method: Method, data: Dataset, split: Spl
         "start_sha256": digest(task.start),
     }
     return Ready(run, plan, fed, split, facts)
+
+
+def fitting(task: Task, data: Dataset) -> Batch:
+    """Two rows of the data, which the model has shown that it can take."""
+    y = data.y[:2]
+    rows = Batch(data.prepare(data.x[:2], task.start.dtype), y, torch.ones_like(y, dtype=torch.bool))
+    try:
+        logits = task.forward(task.start, task.buffers, rows).logits
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        said = str(error).strip().splitlines()[0]
+        raise Refused(f"the model cannot take samples of shape {data.shape}: {said}; adapt one to the other") from error
+    if logits.dim() != 2 or logits.shape[1] < data.classes:
+        raise Refused(
+            f"the model returns {tuple(logits.shape[1:])} numbers a sample and {data.name} has {data.classes} classes; "
+            "its last layer must have one output a class"
+        )
+    return rows
 
 
 def planned(run: Run, fed: Federation) -> Plan:

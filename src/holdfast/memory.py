@@ -20,18 +20,17 @@ class Memory:
 
     def rows(self, ids: list[int]) -> Rows:
         """The memory of these clients, stacked."""
-        self.make(ids)
-        places = torch.tensor([self.places[i] for i in ids])
-        return mapped(lambda t: t[places.to(t.device)], self.table)
+        each = [self.look(i) for i in ids]
+        return mapped(lambda *rows: torch.stack(rows), *each)
 
     def look(self, client: int) -> Rows:
         """One client's memory, without making a row for it."""
-        return self.rows_at(self.places[client]) if client in self.places else self.fresh
-
-    def rows_at(self, place: int) -> Rows:
-        return mapped(lambda t: t[place], self.table)
+        if client not in self.places:
+            return self.fresh
+        return mapped(lambda t: t[self.places[client]], self.table)
 
     def store(self, ids: list[int], rows: Rows) -> None:
+        self.make(ids)
         places = torch.tensor([self.places[i] for i in ids])
 
         def put(table: Tensor, new: Tensor) -> None:

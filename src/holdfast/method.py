@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,20 +15,9 @@ from torch import Tensor
 
 from holdfast import noise
 from holdfast.errors import Refused
-from holdfast.slots import (
-    ORDERED,
-    SINGLE,
-    SLOTS,
-    Ascend,
-    Cast,
-    Correct,
-    Descend,
-    Entries,
-    Init,
-    Perturb,
-    Private,
-    Weigh,
-    When,
+
+from holdfast.slots import (  # isort: skip
+    ORDERED, SINGLE, SLOTS, Ascend, Cast, Correct, Descend, Entries, Init, Perturb, Private, Weigh, When,
 )  # fmt: skip
 from holdfast.vector import Layout
 
@@ -139,11 +129,11 @@ def fitted(value: Any, hint: Any, bounds: str) -> tuple[Any, str]:
         value = float(value)
     if type(value) is not hint:
         return value, f"must be a {getattr(hint, '__name__', hint)}"
-    return value, "" if within(value, bounds) else f"must be {bounds}"
+    return value, "" if within(value, bounds) else f"must be {bounds or 'finite'}"
 
 
 def within(value: Any, bounds: str) -> bool:
-    if isinstance(value, float) and value != value:
+    if isinstance(value, float) and not math.isfinite(value):
         return False
     if not bounds:
         return True

@@ -1,13 +1,13 @@
-"""A run's folder: `run.toml` to repeat it, `split.json`, `metrics.jsonl`, `checkpoint/`; and the run that fills it."""
+"""Carrying a run out: begun or resumed, round by round, each one kept."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import json
+import math
 import signal
 import threading
-import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -16,13 +16,13 @@ from typing import Any
 import torch
 
 from holdfast import checkpoint
-from holdfast.checkpoint import Snapshot
 from holdfast.data.splits import Split
 from holdfast.errors import Failed, Refused
-from holdfast.experiment import Plan, Ready, Run, ready
+from holdfast.experiment import KINDS, Plan, Ready, Run, ready
+from holdfast.folder import alone, create, keep, made_folder, opened, restore, trim, vacant
+from holdfast.options import attempt, numbers
 from holdfast.round import Server
 from holdfast.simulate import Row, State, advance
-from holdfast.vector import mapped
 
 GROWS = {"rounds"}  # what a resumed run may change
 
@@ -58,80 +58,68 @@ def go(
 ) -> Result:  # fmt: skip
     """Carries a run out. With `resume`, options that are not in `given` are those of the folder."""
     folder = Path(out) if out is not None else None
-    made, state, rows = begun(run, folder, resume, given, tell)
-    tell(f"{made.federation.method}: {made.plan.why}")
-    torch.set_num_threads(made.plan.threads)
-    with patience(tell) as stopped:
+    with contextlib.ExitStack() as held:
+        made, state, rows = begun(run, folder, resume, given, tell, held)
+        tell(f"{made.federation.method}: {made.plan.why}")
+        held.enter_context(threads(made.plan.threads))
+        stopped = held.enter_context(patience(tell))
         while state.round < made.run.rounds and not stopped.is_set():
-            try:
-                row = advance(made.federation, state, last=state.round + 1 == made.run.rounds)
-            except Failed:
-                keep(folder, state)
-                raise
+            row = kept_round(made, state, folder, stopped)
             rows.append(row)
-            if folder:
-                with (folder / "metrics.jsonl").open("a") as file:
-                    file.write(json.dumps(row) + "\n")
-            due = state.round % made.run.checkpoint_every == 0 or state.round == made.run.rounds
-            if due or stopped.is_set():
-                keep(folder, state)
             each(row)
-    return Result(made.run, made.plan, rows, folder, state.server, state.round >= made.run.rounds)
+        return Result(made.run, made.plan, rows, folder, state.server, state.round >= made.run.rounds)
+
+
+def kept_round(made: Ready, state: State, folder: Path | None, stopped: threading.Event) -> Row:
+    """One round, its row written down, and a checkpoint where one is due."""
+    try:
+        row = plain(advance(made.federation, state, last=state.round + 1 == made.run.rounds))
+    except Failed:
+        keep(folder, state)
+        raise
+    if folder:
+        with (folder / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps(row, allow_nan=False) + "\n")
+    if state.round % made.run.checkpoint_every == 0 or state.round == made.run.rounds or stopped.is_set():
+        keep(folder, state)
+    return row
+
+
+def plain(row: Row) -> Row:
+    """JSON has no NaN: a figure that is not finite is null."""
+    return {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in row.items()}
+
+
+@contextlib.contextmanager
+def threads(count: int) -> Iterator[None]:
+    """The plan's number of torch threads, and the caller's afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def begun(
-    run: Run, folder: Path | None, resume: bool, given: set[str] | None, tell: Callable[[str], None]
-) -> tuple[Ready, State, list[Row]]:
+    run: Run, folder: Path | None, resume: bool, given: set[str] | None, tell: Callable[[str], None],
+    held: contextlib.ExitStack,
+) -> tuple[Ready, State, list[Row]]:  # fmt: skip
     """A new folder, or the state and rows of an old one."""
     if resume:
         if folder is None:
             raise Refused("resume needs the folder of the run; give --out")
+        opened(folder)
+        held.enter_context(alone(folder))
         return resumed(run, folder, given, tell)
     if folder is not None:
         vacant(folder)
     made = ready(run)
     if folder is not None:
+        made_folder(folder)
+        held.enter_context(alone(folder))
         create(folder, made)
     return made, State.of(made.federation), []
-
-
-def vacant(folder: Path) -> None:
-    """A run never writes into a folder that holds anything else."""
-    if (folder / "run.toml").exists():
-        raise Refused(f"{folder} already holds a run; continue it with --resume, or choose another --out")
-    if folder.exists() and (not folder.is_dir() or any(not p.name.endswith(".tmp") for p in folder.iterdir())):
-        raise Refused(f"{folder} exists and is not an empty folder; choose another --out")
-
-
-def create(folder: Path, made: Ready) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        checkpoint.replace(folder / "run.toml", recipe(made).encode())
-        made.split.save(folder / "split.json")
-    except OSError as error:
-        raise Refused(f"cannot write to {folder}: {error.strerror}; choose another --out") from error
-
-
-def recipe(made: Ready) -> str:
-    """`run.toml`: what to do, how it was planned, and what it started from."""
-    tables = {"run": made.run.texts(), "plan": dataclasses.asdict(made.plan), "facts": made.facts}
-    lines = ["# Written by holdfast. [run] is what was asked, [plan] how it is computed, [facts] what it began with."]
-    for name, table in tables.items():
-        lines += ["", f"[{name}]"]
-        lines += [f"{key} = {json.dumps(value)}" for key, value in table.items() if value is not None]
-    return "\n".join(lines) + "\n"
-
-
-def opened(folder: Path) -> tuple[dict[str, Any], Plan, dict[str, Any]]:
-    path = folder / "run.toml"
-    if not path.exists():
-        raise Refused(f"{folder} is not the folder of a run: it has no run.toml; leave --resume out to start one there")
-    try:
-        stored = tomllib.loads(path.read_text())
-        known = {f.name for f in fields(Run)}
-        return {k: v for k, v in stored["run"].items() if k in known}, Plan(**stored["plan"]), stored["facts"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Refused(f"{path} cannot be read: {error}") from error
 
 
 def resumed(
@@ -148,62 +136,37 @@ def resumed(
         raise Refused(f"{folder} was started from something else: {was}; bring that back, or start anew elsewhere")
     if plan.torch != torch.__version__:
         tell(f"planned with torch {plan.torch}, going on with {torch.__version__}: bits may differ")
-    create(folder, made)
     state = State.of(made.federation)
     snapshot = checkpoint.load(folder / "checkpoint", tell)
     if snapshot:
         restore(state, snapshot)
+    create(folder, made)
     rows = trim(folder, state.round)
+    if [row["round"] for row in rows] != list(range(1, state.round + 1)):
+        tell(f"{folder / 'metrics.jsonl'} lacks rows of rounds that are done; they stay missing")
     tell(f"resumed after round {state.round} of {run.rounds}")
     return made, state, rows
 
 
 def merged(run: Run, stored: dict[str, Any], given: set[str] | None, folder: Path) -> Run:
     """The stored options with those that may change; any other difference is named."""
-    asked, old = run.texts(), Run(**stored).texts()
     given = {f.name for f in fields(Run)} if given is None else given
-    differs = [k for k in sorted(given - GROWS) if asked[k] != old[k]]
-    problems = [f"{k.replace('_', '-')} is {old[k]!r} in {folder} and {asked[k]!r} now" for k in differs]
-    if "rounds" in given and isinstance(run.rounds, int) and run.rounds < old["rounds"]:
-        problems.append(f"rounds is {old['rounds']} in {folder} and {run.rounds} now; it can only grow")
+    old, problems = Run(**stored), numbers(run)
+
+    def compare(key: str) -> None:
+        if run.text(key) != old.text(key):
+            raise Refused(f"{key.replace('_', '-')} is {old.text(key)!r} in {folder} and {run.text(key)!r} now")
+
+    for key in sorted(given - GROWS - {"cohort"} if problems else given - GROWS):
+        attempt(problems, lambda key=key: compare(key))
+    if "rounds" in given and isinstance(run.rounds, int) and run.rounds < old.rounds:
+        problems.append(f"rounds is {old.rounds} in {folder} and {run.rounds} now; it can only grow")
     if problems:
         raise Refused(*problems, "resume with the same options, or start another run with another --out")
-    rounds = run.rounds if "rounds" in given else old["rounds"]
+    rounds = run.rounds if "rounds" in given else old.rounds
     # Objects given in Python have no text to be read back from; the facts tell whether they are the same ones.
-    objects = {k: getattr(run, k) for k in given if not isinstance(getattr(run, k), type(asked[k]))}
+    objects = {k: getattr(run, k) for k in given & {"method", *KINDS} if not isinstance(getattr(run, k), str)}
     return Run(**{**stored, **objects, "rounds": rounds})
-
-
-def trim(folder: Path, rounds: int) -> list[Row]:
-    """The rows up to the checkpoint; later ones were of rounds that will be done again."""
-    path, rows = folder / "metrics.jsonl", list[Row]()
-    for line in path.read_text().splitlines() if path.exists() else []:
-        with contextlib.suppress(ValueError):  # the line that a kill cut short
-            rows.append(json.loads(line))
-    rows = [row for row in rows if row["round"] <= rounds]
-    checkpoint.replace(path, "".join(json.dumps(row) + "\n" for row in rows).encode())
-    return rows
-
-
-def keep(folder: Path | None, state: State) -> None:
-    """A checkpoint of the last whole round."""
-    if folder is None or state.round == 0:
-        return
-    ids, rows = state.memory.state()
-    server = state.server._asdict()
-    checkpoint.save(folder / "checkpoint", Snapshot(state.round, {"server": server, "memory": rows}, ids, {}))
-
-
-def restore(state: State, snapshot: Snapshot) -> None:
-    """Puts a snapshot's tensors where the fresh state has them; a tensor too many or too few is damage."""
-    device = state.server.w.device
-    tree = snapshot.tree
-    fresh, stored = {"server": state.server._asdict()}, {"server": {"buffers": {}, "parts": {}, **tree["server"]}}
-    stored["server"]["parts"] = {name: stored["server"]["parts"].get(name, {}) for name in fresh["server"]["parts"]}
-    moved = mapped(lambda old, new: new.to(device, old.dtype), fresh, stored)
-    state.server = Server(**moved["server"])
-    rows = tree.get("memory", {})
-    state.memory.restore(snapshot.ids, mapped(lambda old, new: new.to(device, old.dtype), state.memory.fresh, rows))
 
 
 @contextlib.contextmanager

@@ -17,23 +17,10 @@ from torch import Tensor
 from holdfast import noise
 from holdfast.gradient import Differentiate
 from holdfast.method import Method, Part
-from holdfast.slots import (
-    Ascend,
-    Cast,
-    Close,
-    Correct,
-    Descend,
-    Loss,
-    Merge,
-    Open,
-    Perturb,
-    Round,
-    Slot,
-    Start,
-    Step,
-    Transform,
-    Update,
-    Weigh,
+
+from holdfast.slots import (  # isort: skip
+    Ascend, Cast, Close, Correct, Descend, Loss, Merge, Open, Perturb, Round, Slot, Start, Step, Transform,
+    Update, Weigh,
 )  # fmt: skip
 from holdfast.task import Batch, Task
 from holdfast.vector import Record, Vector, mapped
@@ -88,7 +75,7 @@ class Up(NamedTuple):
 
 def open_server(method: Method, task: Task, clients: int) -> Server:
     parts = {
-        p.name: {key: init(Start(task.start, clients, p)) for key, init in p.kept("state").items()}
+        p.name: {key: init(Start(task.start, task.buffers, clients, p)) for key, init in p.kept("state").items()}
         for p in method.parts
     }
     return Server(task.start, task.buffers, parts, torch.zeros((), dtype=torch.int64, device=task.start.device))
@@ -97,7 +84,7 @@ def open_server(method: Method, task: Task, clients: int) -> Server:
 def open_memory(method: Method, task: Task, clients: int) -> dict[str, Record]:
     """A client's memory before it has ever taken part."""
     parts = {
-        p.name: {key: init(Start(task.start, clients, p)) for key, init in p.kept("memory").items()}
+        p.name: {key: init(Start(task.start, task.buffers, clients, p)) for key, init in p.kept("memory").items()}
         for p in method.parts
     }
     if task.layout.private:
@@ -203,7 +190,19 @@ def look(task: Task, down: Down, own: Own, carry: Carry | None = None) -> Step:
     anchor = task.layout.place(down.w, own.memory["private"]["w"]) if task.layout.private else down.w
     if carry is None:
         carry = Carry(anchor, anchor, down.buffers, {}, torch.zeros_like(down.lr), down.lr)
-    return Step(task, carry.w, carry.start, anchor, down.lr, carry.steps, down.round, own.key, own.card, carry.buffers)
+    return Step(
+        task,
+        carry.w,
+        carry.start,
+        anchor,
+        down.lr,
+        carry.steps,
+        down.round,
+        own.key,
+        own.card,
+        carry.buffers,
+        down.buffers,
+    )
 
 
 def of(p: Slot | Part, s: Step, down: Down, own: Own, carries: dict[str, Record] | None = None) -> Step:

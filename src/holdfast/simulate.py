@@ -20,7 +20,7 @@ from holdfast.memory import Memory, Rows
 from holdfast.method import Method
 from holdfast.round import Down, Server, Up, absorb, cast, open_memory, open_server
 from holdfast.task import Batch, Task
-from holdfast.vector import mapped
+from holdfast.vector import leaves, mapped
 
 Row = dict[str, Any]  # one round's figures; wall-clock ones in keys that end in `_seconds`
 
@@ -87,8 +87,8 @@ def advance(fed: Federation, state: State, last: bool = False) -> Row:
     server = absorb(
         method, fed.task, state.server, down, ups, cohort.ids.to(device), population, root(fed.seed, device)
     )
-    if not bool(torch.isfinite(server.w).all()):
-        raise Failed(f"round {t + 1}: the server's model is not finite after the update; lower lr, or add clip")
+    if not all(bool(torch.isfinite(tensor).all()) for tensor in leaves((server.w, server.buffers, server.parts))):
+        raise Failed(f"round {t + 1}: the server's state is not finite after the update; start anew with a lower lr")
     state.memory.store(cohort.ids.tolist(), kept)
     state.server = server
     trained = time.perf_counter()
@@ -112,16 +112,15 @@ def gather(fed: Federation, state: State, t: int, ids: np.ndarray) -> Cohort:
 
 def finite(fed: Federation, t: int, down: Down, cohort: Cohort, ups: Up, kept: Rows) -> tuple[Up, Rows, list[int]]:
     """Clients whose update is not finite: the run stops and names them, or goes on as if they had not answered."""
-    sound = torch.isfinite(ups.delta).all(1)
-    for t_ in (*_stacks(ups.parts), *_stacks(kept)):
-        sound = sound & torch.isfinite(t_).flatten(1).all(1)
+    stacks = [t for t in leaves((ups.delta, ups.buffers, ups.parts, kept)) if t.numel()]
+    sound = torch.stack([torch.isfinite(t).reshape(len(t), -1).all(1) for t in stacks]).all(0)
     if bool(sound.all()):
         return ups, kept, []
     lost = cohort.ids[~sound.cpu()].tolist()
     if fed.on_nan == "stop":
         raise Failed(
             f"round {t + 1}: the update of client{'s' * (len(lost) > 1)} {', '.join(map(str, lost))} is not finite; "
-            "lower lr, add clip, or leave such clients out with --on-nan drop"
+            "start anew with a lower lr, with clip, or with --on-nan drop, which leaves such clients out"
         )
 
     def keep(new: Tensor, old: Tensor) -> Tensor:
@@ -130,10 +129,6 @@ def finite(fed: Federation, t: int, down: Down, cohort: Cohort, ups: Up, kept: R
     buffers = {name: keep(b, down.buffers[name].expand_as(b)) for name, b in ups.buffers.items()}
     silent = mapped(lambda new: keep(new, torch.zeros_like(new)), (ups.delta, ups.parts, ups.card))
     return Up(silent[0], buffers, silent[1], silent[2]), mapped(keep, kept, cohort.memory), lost
-
-
-def _stacks(tree: Rows) -> list[Tensor]:
-    return [t for record in tree.values() for t in record.values() if t.numel()]
 
 
 def figures(fed: Federation, ups: Up, lost: list[int]) -> Row:

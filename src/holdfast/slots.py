@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from holdfast import noise
-from holdfast.vector import Layout, Record, Vector
+from holdfast.vector import Layout, Record, Vector, packed
 
 if TYPE_CHECKING:
     from holdfast.task import Batch, Output, Task
@@ -37,6 +37,7 @@ class Step:
     source: Tensor  # random key of this client and round
     card: Record  # n, classes [C]
     buffers: Record
+    sent: Record  # the buffers that came with the anchor
     batch: Batch = ABSENT
     out: Output = ABSENT
     data: Vector = ABSENT  # the data gradient after Transform
@@ -56,9 +57,9 @@ class Step:
     def layout(self) -> Layout:
         return self.task.layout
 
-    def forward(self, w: Vector) -> Output:
-        """Another model on the same batch, as a teacher: evaluation mode, this client's buffers."""
-        return self.task.forward(w, self.buffers, self.batch)
+    def forward(self, w: Vector, buffers: Record) -> Output:
+        """Another model on the same batch, as a teacher: evaluation mode, with its own buffers."""
+        return self.task.forward(w, buffers, self.batch)
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,7 @@ Init = Callable[[Any], Tensor]
 @dataclass(frozen=True)
 class Start:
     w: Vector
+    buffers: Record
     clients: int
     part: Any  # whose table is being made, for its options
 
@@ -135,6 +137,11 @@ def zeros(origin: Origin) -> Tensor:
 
 def same(origin: Origin) -> Tensor:
     return origin.w.clone()
+
+
+def same_buffers(origin: Start | Step) -> Tensor:
+    """The floating buffers as one vector."""
+    return packed(origin.buffers, origin.w)
 
 
 def scalar(value: float) -> Init:

@@ -142,10 +142,7 @@ def literals(node: ast.Call, problems: list[str]) -> dict[str, Any]:
         except (ValueError, TypeError, RecursionError):
             value = None
             said = ast.unparse(keyword.value)
-            quoted = f"; put it in quotes: {keyword.arg}='{said}'" if isinstance(keyword.value, ast.Name) else ""
-            problems.append(
-                f"'{node.func.id}': {keyword.arg}={said} is not a number, text, True, False or None{quoted}"
-            )
+            problems.append(f"'{node.func.id}': {keyword.arg}={said} is not a number, quoted text, True, False or None")
         if keyword.arg is None:
             problems.append(f"'{node.func.id}': ** is not allowed; write the options out")
         elif keyword.arg in options:

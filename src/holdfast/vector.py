@@ -107,6 +107,21 @@ def repeated(tree: Any, count: int) -> Any:
     return mapped(expand, tree)
 
 
+def packed(record: Record, like: Tensor) -> Tensor:
+    """The floating tensors of a record as one vector, for a table; `like` gives its type."""
+    return torch.cat([like.new_zeros(0), *(t.reshape(-1) for t in record.values() if t.is_floating_point())])
+
+
+def unpacked(vector: Tensor, like: Record) -> Record:
+    """The record again; what does not float is as in `like`."""
+    found, place = dict(like), 0
+    for name, t in like.items():
+        if t.is_floating_point():
+            found[name] = vector[place : place + t.numel()].view(t.shape)
+            place += t.numel()
+    return found
+
+
 def leaves(tree: Any) -> list[Tensor]:
     found: list[Tensor] = []
     mapped(found.append, tree)

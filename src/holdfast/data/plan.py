@@ -15,7 +15,8 @@ MASK = (1 << 64) - 1
 
 def generator(seed: int, purpose: str, round: int = 0, client: int = 0) -> np.random.Generator:
     """A stream of its own for each purpose, round and client."""
-    return np.random.Generator(np.random.Philox(key=[seed & MASK, noise.tag(purpose)], counter=[0, 0, round, client]))
+    key = np.array([seed & MASK, noise.tag(purpose)], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, round, client]))
 
 
 def sample(seed: int, round: int, clients: int, cohort: int | float) -> np.ndarray:
@@ -76,4 +77,5 @@ def keys(seed: int, round: int, ids: Tensor) -> Tensor:
 
 
 def root(seed: int, device: torch.device | str = "cpu") -> Tensor:
-    return noise.mix(torch.tensor(seed & 0xFFFFFFFF, dtype=torch.int64, device=device))
+    low = torch.tensor(seed & 0xFFFFFFFF, dtype=torch.int64, device=device)
+    return noise.fold(low, seed >> 32)

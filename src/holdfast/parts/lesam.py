@@ -30,7 +30,7 @@ class Lesam(Part, Cast, Ascend, Close, Update):
         return w, {"back": st["w"] - w} if st else {}
 
     def ascend(self, grad: Callable[[], Vector], carry: Record, s: Step) -> tuple[Vector, Record]:
-        back = s.down["back"] if s.down else s.mem["seen"] * (s.mem["w"] - s.anchor)
+        back = s.layout.shared(s.down["back"] if s.down else s.mem["seen"] * (s.mem["w"] - s.anchor))
         norm = back.norm()
         return self.rho * back / torch.where(norm > 0, norm, 1), carry
 
