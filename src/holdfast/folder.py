@@ -52,15 +52,19 @@ def create(folder: Path, made: Ready) -> None:
             if leftover(path):
                 path.unlink()
         checkpoint.replace(folder / "run.toml", recipe(made).encode())
-        made.split.save(folder / "split.json")
+        made.split.save(folder / "split.json", made.federation.counts.numpy())
     except OSError as error:
         raise Refused(f"cannot write to {folder}: {error.strerror}; choose another --out") from error
 
 
 def recipe(made: Ready) -> str:
     """`run.toml`: what to do, how it was planned, and what it started from."""
-    tables = {"run": made.run.texts(), "plan": dataclasses.asdict(made.plan), "facts": made.facts}
-    lines = ["# Written by holdfast. [run] is what was asked, [plan] how it is computed, [facts] what it began with."]
+    sheet = dataclasses.asdict(made.federation.sheet)
+    tables = {"run": made.run.texts(), "plan": dataclasses.asdict(made.plan), "facts": made.facts, "sheet": sheet}
+    lines = [
+        "# Written by holdfast. [run] is what was asked, [plan] how it is computed, [facts] what it began with,",
+        "# [sheet] what the method costs a client and round, in bytes and passes.",
+    ]
     for name, table in tables.items():
         lines += ["", f"[{name}]"]
         lines += [

@@ -93,6 +93,7 @@ def open_memory(method: Method, task: Task, clients: int) -> dict[str, Record]:
 
 
 def cast(method: Method, server: Server, lr: Tensor) -> Down:
+    """What the server sends: its model, which one part may move, and what parts send along."""
     w, extras = server.w, dict[str, Record]()
     for p in method.slot(Cast):
         w, extras[p.name] = p.cast(w, server.parts[p.name])
@@ -100,6 +101,7 @@ def cast(method: Method, server: Server, lr: Tensor) -> Down:
 
 
 def begin(method: Method, task: Task, down: Down, own: Own) -> Carry:
+    """Where a client starts, and the tables that live for its local run."""
     s = look(task, down, own)
     for p in method.slot(Open):
         s = replace(s, w=p.open(of(p, s, down, own)))
@@ -109,7 +111,7 @@ def begin(method: Method, task: Task, down: Down, own: Own) -> Carry:
 
 
 def step(method: Method, task: Task, down: Down, own: Own, carry: Carry, batch: Batch, diff: Differentiate) -> Carry:
-    """Ascend, perturb, differentiate, transform, correct, descend."""
+    """Ascend and perturb to a point, differentiate there; transform, correct, descend; step with lr."""
     s = replace(look(task, down, own, carry), batch=batch)
     parts = dict(carry.parts)
 
@@ -190,19 +192,8 @@ def look(task: Task, down: Down, own: Own, carry: Carry | None = None) -> Step:
     anchor = task.layout.place(down.w, own.memory["private"]["w"]) if task.layout.private else down.w
     if carry is None:
         carry = Carry(anchor, anchor, down.buffers, {}, torch.zeros_like(down.lr), down.lr)
-    return Step(
-        task,
-        carry.w,
-        carry.start,
-        anchor,
-        down.lr,
-        carry.steps,
-        down.round,
-        own.key,
-        own.card,
-        carry.buffers,
-        down.buffers,
-    )
+    moving = carry.w, carry.start, anchor, down.lr, carry.steps, down.round, own.key, own.card, carry.buffers
+    return Step(task, *moving, down.buffers)
 
 
 def of(p: Slot | Part, s: Step, down: Down, own: Own, carries: dict[str, Record] | None = None) -> Step:

@@ -71,12 +71,16 @@ class Split:
             "heterogeneity": float(((shares - shares.mean(axis=0)) ** 2).mean()) if len(shares) else 0.0,
         }
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes split.json whole or not at all."""
+    def save(self, path: str | os.PathLike[str], counts: np.ndarray | None = None) -> None:
+        """Writes split.json whole or not at all; with `counts`, also the samples of every class at every client."""
         path = Path(path)
         head = {"text": self.text, "seed": self.seed, "hash": self.hash, "samples": sum(map(len, self.clients))}
-        lines = ",\n".join(json.dumps(indices.tolist(), separators=(",", ":")) for indices in self.clients)
-        content = json.dumps(head, indent=1)[:-2] + f',\n "clients": [\n{lines}\n ]\n}}\n'
+        tables = {"clients": self.clients} | ({} if counts is None else {"counts": counts})
+        content = json.dumps(head, indent=1)[:-2]
+        for name, rows in tables.items():
+            lines = ",\n".join(json.dumps(row.tolist(), separators=(",", ":")) for row in rows)
+            content += f',\n "{name}": [\n{lines}\n ]'
+        content += "\n}\n"
         draft = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             with open(draft, "w", encoding="utf-8") as file:
