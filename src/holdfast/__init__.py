@@ -22,6 +22,10 @@ _HOMES = {
 }  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
+
+
 def __getattr__(name: str) -> Any:
     """Loads what is asked for when it is asked for, so that the command line starts without torch."""
     if name not in _HOMES:

@@ -27,6 +27,7 @@ from holdfast.simulate import Federation, State, gather
 from holdfast.task import Batch, Task
 from holdfast.text import made, one, parse
 
+EPOCHS = 5
 KINDS = {"data": "data set", "split": "split", "model": "model"}
 
 
@@ -40,7 +41,7 @@ class Run:
     model: str | nn.Module = "cnn"
     rounds: int = 50
     cohort: int | str = 10
-    epochs: int | None = None  # 1, unless steps are given
+    epochs: int | None = None  # 5, unless steps are given
     steps: int | None = None
     batch: int = 20
     lr: float = 0.1
@@ -67,6 +68,8 @@ class Run:
         value = getattr(self, key)
         if key == "method":  # with every option, so that a later default cannot change what it means
             return wanted_method(self).text(full=True)
+        if key == "epochs":
+            return self.epochs if self.epochs is not None or self.steps is not None else EPOCHS
         if key == "cohort":
             chance = cohort_of(value)
             return chance if isinstance(chance, int) else f"bernoulli({chance})"
@@ -184,12 +187,12 @@ def build(run: Run, plan: Plan | None, method: Method, data: Dataset, split: Spl
     counts = torch.from_numpy(split.counts(data.y, data.classes))
     data = data.to(run.device)
     costs = sheet(method, task, fitting(task, data), len(split.clients))
-    work = Work(run.batch, run.epochs or 1, run.steps, run.drop_last)
+    work = Work(run.batch, run.epochs or EPOCHS, run.steps, run.drop_last)
     fed = Federation(
         method, task, data, split.clients, counts, work, cohort_of(run.cohort), run.lr, run.lr_decay, run.seed, costs,
         auto.Loop(method, task), tensors(method, run.device), run.on_nan, run.eval_every,
     )  # fmt: skip
-    plan = plan or planned(run, fed)
+    plan = plan or planned(run, fed, module)
     chosen = auto.Choice(plan.engine, plan.lanes, plan.why)
     fed = replace(fed, execute=auto.make(chosen, method, task, plan.compile))
     facts = {
@@ -219,11 +222,11 @@ def fitting(task: Task, data: Dataset) -> Batch:
     return rows
 
 
-def planned(run: Run, fed: Federation) -> Plan:
+def planned(run: Run, fed: Federation, module: nn.Module) -> Plan:
     """The engine that was asked for or that the table names; where a model cannot be mapped, the loop, and why."""
     many = fed.cohort if isinstance(fed.cohort, int) else math.ceil(fed.cohort * len(fed.clients))
-    name = one(run.model, "model").name if isinstance(run.model, str) else type(run.model).__name__
-    choice = auto.choose(name, math.prod(fed.data.shape), many, run.device)
+    name = one(run.model, "model").name if isinstance(run.model, str) else ""
+    choice = auto.choose(auto.like(name, module), math.prod(fed.data.shape), many, run.device)
     if run.engine != "auto":
         choice = auto.Choice(
             run.engine, 1 if run.engine == "loop" else min(many, auto.LANES), f"{run.engine}: asked for"

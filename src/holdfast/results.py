@@ -54,19 +54,26 @@ class Result:
 
 def go(
     run: Run, out: str | Path | None = None, resume: bool = False, given: set[str] | None = None,
-    tell: Callable[[str], None] = lambda text: None, each: Callable[[Row], None] = lambda row: None,
+    tell: Callable[[str], None] = lambda text: None, each: Callable[[Row, int], None] = lambda row, rounds: None,
+    like: tuple[Plan, dict[str, Any]] | None = None,
 ) -> Result:  # fmt: skip
-    """Carries a run out. With `resume`, options that are not in `given` are those of the folder."""
+    """Carries a run out. With `resume`, options that are not in `given` are those of the folder.
+
+    `each` gets every round's row and the number of rounds in all. `like` is the plan of a run to repeat and what that
+    began with.
+    """
     folder = Path(out) if out is not None else None
     with contextlib.ExitStack() as held:
-        made, state, rows = begun(run, folder, resume, given, tell, held)
+        made, state, rows = begun(run, folder, resume, given, tell, held, like)
         tell(f"{made.federation.method}: {made.plan.why}")
+        if made.federation.longest == 1:
+            tell("every client takes one local step a round: parts that act between steps change nothing; see --epochs")
         held.enter_context(threads(made.plan.threads))
         stopped = held.enter_context(patience(tell))
         while state.round < made.run.rounds and not stopped.is_set():
             row = kept_round(made, state, folder, stopped)
             rows.append(row)
-            each(row)
+            each(row, made.run.rounds)
         return Result(made.run, made.plan, rows, folder, state.server, state.round >= made.run.rounds)
 
 
@@ -103,7 +110,7 @@ def threads(count: int) -> Iterator[None]:
 
 def begun(
     run: Run, folder: Path | None, resume: bool, given: set[str] | None, tell: Callable[[str], None],
-    held: contextlib.ExitStack,
+    held: contextlib.ExitStack, like: tuple[Plan, dict[str, Any]] | None = None,
 ) -> tuple[Ready, State, list[Row]]:  # fmt: skip
     """A new folder, or the state and rows of an old one."""
     if resume:
@@ -114,7 +121,9 @@ def begun(
         return resumed(run, folder, given, tell)
     if folder is not None:
         vacant(folder)
-    made = ready(run)
+    made = ready(run, like[0] if like else None)
+    if like:
+        same_start(made, like[1], "the run to repeat")
     if folder is not None:
         made_folder(folder)
         held.enter_context(alone(folder))
@@ -130,10 +139,7 @@ def resumed(
     path = folder / "split.json"
     made = ready(dataclasses.replace(run, split=Split.load(path)) if path.exists() else run, plan)
     made = dataclasses.replace(made, run=run)
-    changed = [key for key, value in facts.items() if made.facts.get(key) != value]
-    if changed:
-        was = ", ".join(f"{key} was {facts[key]} and is {made.facts.get(key)}" for key in changed)
-        raise Refused(f"{folder} was started from something else: {was}; bring that back, or start anew elsewhere")
+    same_start(made, facts, str(folder))
     if plan.torch != torch.__version__:
         tell(f"planned with torch {plan.torch}, going on with {torch.__version__}: bits may differ")
     state = State.of(made.federation)
@@ -146,6 +152,13 @@ def resumed(
         tell(f"{folder / 'metrics.jsonl'} lacks rows of rounds that are done; they stay missing")
     tell(f"resumed after round {state.round} of {run.rounds}")
     return made, state, rows
+
+
+def same_start(made: Ready, facts: dict[str, Any], what: str) -> None:
+    changed = [key for key, value in facts.items() if made.facts.get(key) != value]
+    if changed:
+        was = ", ".join(f"{key} was {facts[key]} and is {made.facts.get(key)}" for key in changed)
+        raise Refused(f"{what} was started from something else: {was}; bring that back, or start anew elsewhere")
 
 
 def merged(run: Run, stored: dict[str, Any], given: set[str] | None, folder: Path) -> Run:

@@ -1,8 +1,15 @@
 """The story of a round. Read this file first.
 
-The server casts a vector; each client of the cohort begins, takes local steps and finishes; the server absorbs what
-they send. `begin`, `step` and `finish` are one client's three pure functions: executors decide only how they are
-mapped over clients. This is the only file that calls a slot, each from one line.
+    down = cast(method, server, lr)                                     the server
+    for each client of the cohort:                                      an executor maps these three over clients
+        carry = begin(method, task, down, own)
+        for each batch: carry = step(method, task, down, own, carry, batch, differentiate)
+        up, memory = finish(method, task, down, own, carry)
+    server = absorb(method, task, server, down, ups, ids, clients, seed)
+
+Here is every line that calls a hook of a part during a round, one line a slot (`Private` is asked once, before the
+first). The vectors: `server.w` is the model; `down.w` the point that was sent, a client's `anchor`; `start` where its
+local run began; `carry.w` where it stands.
 """
 
 from __future__ import annotations

@@ -45,6 +45,11 @@ class Federation:
     on_nan: str = "stop"
     eval_every: int = 1
 
+    @property
+    def longest(self) -> int:
+        """Local steps of the client that takes most."""
+        return max(self.work.count(len(rows)) for rows in self.clients)
+
     def feed(self, index: Tensor, live: Tensor) -> Batch:
         device = self.data.x.device
         index, live = index.to(device), live.to(device)

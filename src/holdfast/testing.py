@@ -49,13 +49,14 @@ def trajectory(
     """
     method = parse(method) if isinstance(method, str) else method
     a, b, w0 = (torch.as_tensor(t, dtype=torch.float64) for t in (a, b, w0))
+    validate(a, b, w0, rounds, steps, lr, cohort, sizes)
     clients, size = a.shape
     layout = Layout(("weight",), (shape or (size,),), size)
     task = Task.of(quadratic, layout=layout, dtype=torch.float64).having(start=w0.clone())
     task = task.keeping(method.private(layout))
     each = [steps] * clients if isinstance(steps, int) else list(steps)
     rates = [lr] * rounds if isinstance(lr, int | float) else list(lr)
-    n = torch.ones(clients, dtype=torch.float64) if sizes is None else torch.tensor(sizes, dtype=torch.float64)
+    n = torch.ones(clients, dtype=torch.float64) if sizes is None else torch.as_tensor(sizes, dtype=torch.float64)
     run = executor(engine, method, task, max(map(len, cohort)) if cohort else clients)
     options = tensors(method)
     server, memory = (
@@ -77,6 +78,34 @@ def trajectory(
         server = absorb(method.bound(options), task, server, down, ups, ids, population, root(seed))
         path.append(server.w)
     return torch.stack(path)
+
+
+def validate(
+    a: Tensor, b: Tensor, w0: Tensor, rounds: int, steps: int | Sequence[int], lr: float | Sequence[float],
+    cohort: Sequence[Sequence[int]] | None, sizes: Sequence[float] | None,
+) -> None:  # fmt: skip
+    """What is wrong with the arguments of `trajectory`, all at once."""
+    if a.dim() != 2 or b.shape != a.shape or w0.shape != a.shape[1:]:
+        raise Refused(f"a and b must be [N, P] and w0 [P]; they are {[tuple(t.shape) for t in (a, b, w0)]}")
+    clients = len(a)
+    each = [steps] if isinstance(steps, int) else list(steps)
+    rates = [lr] if isinstance(lr, int | float) else list(lr)
+    ids = [i for members in cohort or [] for i in members]
+    rules = (
+        (rounds >= 1, f"rounds={rounds} must be at least 1"),
+        (isinstance(steps, int) or len(each) == clients, f"steps has {len(each)} entries for {clients} clients"),
+        (all(k >= 0 for k in each) and any(each), f"steps={steps} must be whole numbers, not all 0"),
+        (isinstance(lr, int | float) or len(rates) >= rounds, f"lr has {len(rates)} entries for {rounds} rounds"),
+        (all(r >= 0 for r in rates), f"lr={lr} must not be negative"),
+        (
+            sizes is None or len(sizes) == clients,
+            f"sizes has {0 if sizes is None else len(sizes)} entries for {clients} clients",
+        ),
+        (cohort is None or all(len(members) for members in cohort), "cohort has an empty list; name a client"),
+        (all(0 <= i < clients for i in ids), f"cohort names a client that does not exist; there are {clients}"),
+    )
+    if problems := [reason for good, reason in rules if not good]:
+        raise Refused(*problems)
 
 
 def executor(engine: str, method: Method, task: Task, lanes: int) -> Executor:

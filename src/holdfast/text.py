@@ -106,6 +106,8 @@ EXAMPLES = {
 
 def calls(text: str, kind: str) -> list[Call]:
     """The sum of calls that a text is; anything else is refused with its place."""
+    if not text.strip():
+        raise Refused(f"not a {kind}: it is empty; write it like {EXAMPLES[kind]}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

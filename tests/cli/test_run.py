@@ -147,7 +147,7 @@ def test_resume_with_more_rounds_is_one_long_run(hold, folder):
 @pytest.mark.parametrize("method", [n for n in PRESETS if n not in ("feddc",)] + ["moon", "gc", "uniform + momentum"])
 def test_every_preset_resumes_to_the_same_bits(hold, folder, method):
     # product.md: stop-and-resume to the same bits, client and server state included, for any method.
-    line = f"{BASE} --method '{method}' --steps 2"
+    line = f"{BASE} --model 'mlp(hidden=8)' --method '{method}' --steps 2"
     assert hold(f"{line} --out whole").code == 0
     assert hold(f"{line} --rounds 2 --out a").code == 0
     done = hold("run --out a --resume --rounds 4")
@@ -243,8 +243,9 @@ def test_steps_and_epochs_together_are_not_taken_in_silence(hold):
 
 def test_drop_last_leaves_out_partial_batches(hold, folder):
     # Client sizes come from split.json; 20 clients of floor(1437 / 20) = 71 samples: 3 whole batches of 20, not 4.
-    assert [row["steps"] for row in hold(f"{BASE} --json").rows[:-1]] == [20] * 4
-    assert [row["steps"] for row in hold(f"{BASE} --drop-last --json").rows[:-1]] == [15] * 4
+    # 5 clients a round, 5 epochs.
+    assert [row["steps"] for row in hold(f"{BASE} --json").rows[:-1]] == [100] * 4
+    assert [row["steps"] for row in hold(f"{BASE} --drop-last --json").rows[:-1]] == [75] * 4
     assert [row["steps"] for row in hold(f"{BASE} --epochs 2 --batch 71 --json").rows[:-1]] == [10] * 4
 
 
@@ -405,7 +406,7 @@ def test_fedper_reports_personal_accuracy(hold, folder):
     assert all({"personal_accuracy", "personal_sd", "personal_worst_decile"} <= set(row) for row in rows)
     assert "accuracy" not in rows[-1] and "best_personal_accuracy" in last["summary"]
     assert rows[-1]["personal_worst_decile"] <= rows[-1]["personal_accuracy"] <= 1
-    assert "personal accuracy" in hold(f"{BASE} --method fedper").out
+    assert "personal accuracy" in hold(f"{BASE} --method fedper --model 'mlp(hidden=8)'").out
 
 
 # The catalogue and the help

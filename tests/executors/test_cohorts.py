@@ -22,7 +22,7 @@ from holdfast.simulate import Federation, State, advance
 from holdfast.vector import leaves, mapped
 
 SOURCE = str(Path(__file__).parents[2] / "src")
-RUN = Run(split="dirichlet(alpha=0.3, clients=20)", cohort=5, model="logreg", rounds=3, threads=1)
+RUN = Run(split="dirichlet(alpha=0.3, clients=20)", cohort=5, model="mlp(hidden=8)", rounds=3, threads=1)
 METHODS = [
     "fedavg", "fedprox", "scaffold", "feddyn", "feddc", "fedcm", "fedasam", "fedsmoo", "fedlesam_d", "fedfft_s", "gc",
     "fedinit", "fednova", "fedgh", "fedeve", "fedadam", "fedper", "moon", "uniform + momentum + clip",

@@ -29,12 +29,13 @@ class Eve(Part, Cast, Update):
 
     def update(self, delta: Vector, r: Round) -> tuple[Vector, Record]:
         m, size = r.st["m"], r.cohort.clamp(min=1) * r.layout.shared_size
-        centre, mean = (r.weighted, r.mean) if self.r_mean == "weighted" else (r.mean, r.mean)
-        centre, mean = centre.double(), mean.double()
+        mean = r.mean.double()
+        centre = r.weighted.double() if self.r_mean == "weighted" else mean
+        # sum_k ||u_k - centre||^2 from sums over clients, so that no single update is needed
         spread = r.sqnorm.sum() - r.cohort * (2 * (mean @ centre) - centre @ centre)
         innovation = m - delta if self.q_mode == "innovation" else delta
         v = r.st["v"] + (innovation.double().square().sum() / size).to(delta.dtype)
-        noise = (spread.clamp(min=0) / (size * r.cohort.clamp(min=1))).to(delta.dtype)
-        gain = torch.where(v + noise > 0, v / torch.where(v + noise > 0, v + noise, 1), 1)
+        scatter = (spread.clamp(min=0) / (size * r.cohort.clamp(min=1))).to(delta.dtype)
+        gain = torch.where(v + scatter > 0, v / torch.where(v + scatter > 0, v + scatter, 1), 1)
         m = m + gain * (delta - m)
         return m, {"m": m, "v": (1 - gain) * v}

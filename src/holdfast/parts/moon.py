@@ -33,12 +33,5 @@ class Moon(Part, Loss, Close):
         return self.mu * s.mem["seen"] * s.batch.mean(torch.logaddexp(near, far) - near)
 
     def close(self, delta: Vector, s: Step) -> tuple[Vector, Record, Record]:
-        return (
-            delta,
-            {},
-            {
-                "w": s.w,
-                "buffers": same_buffers(s),
-                "seen": torch.ones_like(s.mem["seen"]),
-            },
-        )
+        seen = torch.ones_like(s.mem["seen"])
+        return delta, {}, {"w": s.w, "buffers": same_buffers(s), "seen": seen}

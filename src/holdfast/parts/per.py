@@ -22,4 +22,8 @@ class Per(Part, Private):
             raise Refused(
                 f"per(layers={self.layers!r}): no tensor of the model is meant; it has {', '.join(layout.names)}"
             )
+        if set(names) == set(layout.names):
+            raise Refused(
+                f"per(layers={self.layers!r}) keeps every tensor of the model private, so nothing is learned together"
+            )
         return names

@@ -1,0 +1,1 @@
+"""One command a file: its options (`add`), what it does (`command`), its examples."""

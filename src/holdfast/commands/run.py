@@ -1,0 +1,60 @@
+"""one experiment"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from holdfast.commands.options import EXTRAS, add_file, add_options, given, read
+from holdfast.errors import Refused
+
+EXAMPLES = """\
+examples:
+  holdfast run --method "scaffold + specgrad(r=0.05)" --rounds 20 --out runs/a
+  holdfast run --data digits --split "dirichlet(alpha=0.1, clients=100)" --model cnn --cohort 10 --epochs 5
+  holdfast run --out runs/a --resume --rounds 40
+  holdfast run runs/a/run.toml --out runs/b            the same run again, to the same bits
+  holdfast run experiment.toml --set rounds=10 --set "method='fedprox(mu=0.1)'"
+"""
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    add_file(command)
+    text = "a sum of parts and presets (fedavg); 'holdfast parts' lists them"
+    command.add_argument("--method", default=argparse.SUPPRESS, help=text)
+    add_options(command)
+    command.add_argument("--out", help="the run's folder; without it nothing is kept")
+    command.add_argument("--resume", action="store_true", help="go on with the run in --out")
+
+
+def command(options: argparse.Namespace) -> int:
+    file, whole = read(options.experiment)
+    asked = given(options, file)
+    extra = [f"'{key}' is an option of holdfast compare, not of run" for key in asked if key in EXTRAS]
+    if extra:
+        raise Refused(*extra)
+    from holdfast.experiment import Plan, Run
+    from holdfast.live import Live
+    from holdfast.results import go
+
+    # A run.toml that nothing is laid over is repeated with its plan, so to the same bits.
+    like = (Plan(**whole["plan"]), whole["facts"]) if "plan" in whole and asked == file else None
+    with Live(options.json) as live:
+        result = go(Run(**asked), options.out, options.resume, set(asked), live.tell, live.round, like)
+    if options.json:
+        print(json.dumps({"summary": result.summary, "folder": options.out, "done": result.done}), flush=True)
+    else:
+        print(closing(result.summary, options.out), flush=True)
+    if not result.done:
+        on = "--resume goes on" if options.out else "nothing was kept, for there was no --out"
+        print(f"stopped after round {len(result.metrics)} of {result.run.rounds}; {on}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def closing(summary: dict[str, Any], out: str | None) -> str:
+    scores = ", ".join(f"{key.replace('_', ' ')} {value:.4f}" for key, value in summary.items() if key != "rounds")
+    plural = "s" if summary["rounds"] != 1 else ""
+    return f"{summary['rounds']} round{plural}: {scores or 'not evaluated'}" + (f"\nkept in {out}" if out else "")
