@@ -23,6 +23,7 @@ import torch
 from holdfast.data.plan import sample
 from holdfast.data.sets import Dataset
 from holdfast.execute import Cohort
+from holdfast.execute.auto import LANES
 from holdfast.execute.batched import Batched
 from holdfast.execute.loop import Loop
 from holdfast.experiment import Run, ready
@@ -57,7 +58,7 @@ def prepared(fed: Federation) -> tuple[Down, Cohort]:
 def ratio(model: str, shape: tuple[int, ...], cohort: int) -> dict:
     fed = federation(model, shape, cohort)
     down, now = prepared(fed)
-    engines = (Loop(fed.method, fed.task), Batched(fed.method, fed.task, min(cohort, 16)))
+    engines = (Loop(fed.method, fed.task), Batched(fed.method, fed.task, min(cohort, LANES)))
     pairs: list[tuple[float, float]] = []
     for _ in range(PAIRS + 1):
         took = []
@@ -87,7 +88,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     if options.write:
         about = {
-            "measures": f"batched over loop, fp32, eager, batch {BATCH}, {STEPS} steps, lanes min(cohort, 16)",
+            "measures": f"batched over loop, fp32, eager, batch {BATCH}, {STEPS} steps, lanes min(cohort, 64)",
             "command": "python bench/engines.py --write", "threads": torch.get_num_threads(),
             "torch": torch.__version__, "machine": f"{os.cpu_count()} cores, {platform.machine()}",
         }  # fmt: skip

@@ -131,12 +131,13 @@ def step(method: Method, task: Task, down: Down, own: Own, carry: Carry, batch: 
             loss = loss + p.loss(replace(seen(p), w=w, out=out)).to(loss.dtype)
         return loss, buffers
 
-    e = torch.zeros_like(carry.w)
-    for p in method.slot(Ascend):
+    at = carry.w
+    for p in method.slot(Ascend):  # one part at most
         e, parts[p.name] = p.ascend(lambda: diff(objective, carry.w)[0], parts[p.name], seen(p))
-    for p in method.slot(Perturb):
-        e = p.perturb(e, seen(p))
-    g, (loss, buffers) = diff(objective, carry.w + e)
+        for q in method.slot(Perturb):
+            e = q.perturb(e, seen(q))
+        at = carry.w + e
+    g, (loss, buffers) = diff(objective, at)
     for p in method.slot(Transform):
         g = p.transform(g, seen(p))
     s = replace(s, data=g, stiffness=method.stiffness())
@@ -144,7 +145,8 @@ def step(method: Method, task: Task, down: Down, own: Own, carry: Carry, batch: 
         g = g + task.layout.shared(p.correct(seen(p)))
     for p in method.slot(Descend):
         g, parts[p.name] = p.descend(g, parts[p.name], seen(p))
-    return Carry(carry.w - down.lr * g, carry.start, buffers, parts, carry.steps + 1, carry.loss + loss)
+    w = torch.addcmul(carry.w, g, down.lr, value=-1)  # w - lr g in one pass
+    return Carry(w, carry.start, buffers, parts, carry.steps + 1, carry.loss + loss)
 
 
 def finish(method: Method, task: Task, down: Down, own: Own, carry: Carry) -> tuple[Up, dict[str, Record]]:

@@ -92,7 +92,8 @@ class Task(ABC):
 
 
 def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
-    return nn.functional.cross_entropy(logits, y, reduction="none")
+    """torch's, per sample, in the two steps that vmap maps fastest."""
+    return logits.logsumexp(1) - logits.gather(1, y[:, None]).squeeze(1)
 
 
 @dataclass(frozen=True, eq=False)

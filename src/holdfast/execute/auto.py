@@ -22,7 +22,7 @@ from holdfast.task import Task
 from holdfast.vector import mapped
 
 ENGINES = ("loop", "batched")
-LANES = 16  # as many clients at once as the batched executor takes on a CPU
+LANES = 64  # as many clients at once as the batched executor takes on a CPU
 
 
 @dataclass(frozen=True)

@@ -44,32 +44,37 @@ class Batched:
         index, live = cohort.index[lanes], cohort.live[lanes].clone()
         live[len(rows) :] = False
         own = Own(*mapped(lambda stack: stack[lanes.to(stack.device)], (cohort.keys, cohort.cards, cohort.memory)))
-        begin, step, finish = self.functions
+        begin, step, masked, finish = self.functions
+        full = live.any(-1).all(0).tolist()
         carry = mapped(torch.clone, begin(options, down, own))  # one memory layout for all rounds, so one compilation
         for s in range(steps):
-            carry = step(options, down, own, carry, feed(index[:, s].contiguous(), live[:, s].contiguous()))
+            batch = feed(index[:, s].contiguous(), live[:, s].contiguous())
+            carry = (step if full[s] else masked)(options, down, own, carry, batch)
         return mapped(lambda stack: stack[: len(rows)], finish(options, down, own, carry))
 
     @cached_property
-    def functions(self) -> tuple[Any, Any, Any]:
-        """`begin`, `step` and `finish` over lanes; options are inputs, so their values need no new compilation."""
+    def functions(self) -> tuple[Any, Any, Any, Any]:
+        """`begin`, `step`, the step that lanes without a batch sit out, and `finish`, over lanes.
+
+        Options are inputs, so their values need no new compilation. Compiled, there is only the masked step: a second
+        graph would cost more than the mask.
+        """
         method, task = self.method, self.task
 
         def lane_begin(options: Options, down: Down, own: Own) -> Carry:
             return begin(method.bound(options), task, down, own)
 
         def lane_step(options: Options, down: Down, own: Own, carry: Carry, batch: Batch) -> Carry:
-            new = step(method.bound(options), task, down, own, carry, batch, functional)
-            return where(batch.live.any(), new, carry)
+            return step(method.bound(options), task, down, own, carry, batch, functional)
+
+        def lane_masked(options: Options, down: Down, own: Own, carry: Carry, batch: Batch) -> Carry:
+            return where(batch.live.any(), lane_step(options, down, own, carry, batch), carry)
 
         def lane_finish(options: Options, down: Down, own: Own, carry: Carry) -> tuple[Up, Memory]:
             return finish(method.bound(options), task, down, own, carry)
 
-        over = (
-            vmap(lane_begin, (None, None, 0)),
-            vmap(lane_step, (None, None, 0, 0, 0)),
-            vmap(lane_finish, (None, None, 0, 0)),
-        )
+        first, last = vmap(lane_begin, (None, None, 0)), vmap(lane_finish, (None, None, 0, 0))
+        plain, masked = (vmap(lane, (None, None, 0, 0, 0)) for lane in (lane_step, lane_masked))
         if self.compiled:
-            return over[0], torch.compile(over[1], dynamic=False, fullgraph=True), over[2]
-        return over
+            plain = masked = torch.compile(masked, dynamic=False, fullgraph=True)
+        return first, plain, masked, last

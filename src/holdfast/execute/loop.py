@@ -31,7 +31,7 @@ class Loop:
         try:
             # A module that draws from torch's own generator gets the same numbers whoever is computed before it.
             with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(int(own.key))
+                torch.default_generator.manual_seed(int(own.key))
                 carry = begin(method, self.task, down, own)
                 for s in range(steps):
                     rows = cohort.live[k, s]
