@@ -37,15 +37,17 @@ ROWS = [
     *(("cnn", shape, k) for shape in ((1, 8, 8), (1, 28, 28), (3, 32, 32)) for k in (10, 50)),
     *(("resnet20", shape, 10) for shape in ((1, 8, 8), (3, 32, 32))),
 ]
-PAIRS, BATCH, STEPS = 10, 20, 2
+PAIRS, BATCH, EPOCHS, STEPS = 10, 20, 5, 10  # a client has 40 samples
 
 
 def federation(model: str, shape: tuple[int, ...], cohort: int) -> Federation:
     draw = np.random.default_rng(0)
-    many = cohort * BATCH * STEPS
+    many = cohort * BATCH * STEPS // EPOCHS
     x, y = draw.normal(size=(many, *shape)).astype("float32"), draw.integers(0, 10, many)
     data = Dataset.of(x, y, x[:20], y[:20], classes=10)
-    run = Run(data=data, split=f"iid(clients={cohort})", model=model, cohort=cohort, batch=BATCH, engine="loop")
+    run = Run(
+        data=data, split=f"iid(clients={cohort})", model=model, cohort=cohort, batch=BATCH, epochs=EPOCHS, engine="loop"
+    )
     return ready(run).federation
 
 
