@@ -233,7 +233,7 @@ def trace(method: Method) -> None:
     lab, graphs = Lab("batch", torch.float32), list[Any]()
     begun = lab.first(method)
     cohort, options = lab.cohort(begun.memory, 0, (0, 1, 4)), tensors(method)
-    begin_all, step_all, _ = Batched(method, lab.task(method), 3).functions
+    begin_all, _, step_all, _ = Batched(method, lab.task(method), 3).functions
     down: Down = lab.down(method.bound(options), begun.server)
     own = Own(cohort.keys, cohort.cards, cohort.memory)
     carry = cloned(begin_all(options, down, own))  # whether its memory is laid out alike is the executor's affair
