@@ -28,6 +28,7 @@ from holdfast.task import Batch, Task
 from holdfast.text import made, one, parse
 
 EPOCHS = 5
+SMALL = 256 * 2**20  # bytes of samples that are normalised once instead of batch by batch
 KINDS = {"data": "data set", "split": "split", "model": "model"}
 
 
@@ -192,6 +193,8 @@ def build(run: Run, plan: Plan | None, method: Method, data: Dataset, split: Spl
         method, task, data, split.clients, counts, work, cohort_of(run.cohort), run.lr, run.lr_decay, run.seed, costs,
         auto.Loop(method, task), tensors(method, run.device), run.on_nan, run.eval_every,
     )  # fmt: skip
+    if data.x.numel() * task.start.element_size() <= SMALL:
+        fed = replace(fed, rows=data.prepare(data.x, task.start.dtype))
     plan = plan or planned(run, fed, module)
     chosen = auto.Choice(plan.engine, plan.lanes, plan.why)
     fed = replace(fed, execute=auto.make(chosen, method, task, plan.compile))

@@ -44,6 +44,7 @@ class Federation:
     options: Options
     on_nan: str = "stop"
     eval_every: int = 1
+    rows: Tensor | None = None  # all training samples, normalised once, where that takes little memory
 
     @property
     def longest(self) -> int:
@@ -53,6 +54,8 @@ class Federation:
     def feed(self, index: Tensor, live: Tensor) -> Batch:
         device = self.data.x.device
         index, live = index.to(device), live.to(device)
+        if self.rows is not None:
+            return Batch(self.rows[index], self.data.y[index], live)
         return Batch(self.data.prepare(self.data.x[index], self.task.start.dtype), self.data.y[index], live)
 
 
