@@ -157,7 +157,7 @@ class _Tap(list[Tensor]):
 
 
 def call(module: nn.Module, tensors: Record, x: Tensor) -> Output:
-    out: Any = functional_call(module, tensors, (x,))
+    out: Any = functional_call(module, tensors, (x,), tie_weights=getattr(module, "hf_tied", True))
     tap = cast("_Tap | None", getattr(module, "hf_tap", None))
     features = tap.pop() if tap else None
     if isinstance(out, tuple):
@@ -179,11 +179,19 @@ def module_task(module: nn.Module, criterion: Callable[[Tensor, Tensor], Tensor]
         tap = _Tap()
         training.get_submodule(linears[-1]).register_forward_pre_hook(tap)
         object.__setattr__(training, "hf_tap", tap)
+    # Looking for tied weights at every call is dear, and most modules have none.
+    object.__setattr__(training, "hf_tied", tied(training))
     named = dict(training.named_buffers())
     live, keys = (tuple(n for n in named if n.rpartition(".")[2] == kind) for kind in (LIVE, KEY))
     buffers = {n: b.detach().clone() for n, b in named.items() if n not in {*live, *keys}}
     start = layout.join({n: p.to(dtype) for n, p in parameters.items()}).clone()
     return ModuleTask(training, copy.deepcopy(training).eval(), criterion, layout, start, buffers, (live, keys))
+
+
+def tied(module: nn.Module) -> bool:
+    """Whether a parameter or buffer stands under two names."""
+    kinds = module.named_parameters, module.named_buffers
+    return any(len(list(names())) < len(list(names(remove_duplicate=False))) for names in kinds)
 
 
 def linear_layers(module: nn.Module) -> list[str]:

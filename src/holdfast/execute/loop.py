@@ -33,9 +33,10 @@ class Loop:
             with torch.random.fork_rng(devices=[]):
                 torch.default_generator.manual_seed(int(own.key))
                 carry = begin(method, self.task, down, own)
+                sizes: list[int] = cohort.live[k].sum(-1).tolist()
                 for s in range(steps):
-                    rows = cohort.live[k, s]
-                    batch = feed(cohort.index[k, s][rows], rows[rows])
+                    n = sizes[s]  # live rows come first
+                    batch = feed(cohort.index[k, s, :n], cohort.live[k, s, :n])
                     carry = step(method, self.task, down, own, carry, batch, autograd)
                 return finish(method, self.task, down, own, carry)
         except (Refused, Failed):
