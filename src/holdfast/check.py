@@ -78,8 +78,14 @@ def sheet(method: Method, task: Task, sample: Batch, clients: int = 100, cohort:
     """Runs cast, begin, step, finish and absorb once, on meta tensors; on real ones where a model looks at values."""
     try:
         return measured(method, task, sample, clients, cohort, "meta")
-    except (RuntimeError, NotImplementedError):
-        return measured(method, task, sample, clients, cohort, sample.live.device)
+    except RuntimeError:
+        try:
+            return measured(method, task, sample, clients, cohort, sample.live.device)
+        except RuntimeError as error:
+            said = str(error).strip().splitlines()[0]
+            raise Refused(
+                f"the model cannot take a training step on this data: {said}; adapt one to the other"
+            ) from error
 
 
 def measured(method: Method, task: Task, sample: Batch, clients: int, cohort: int, device: torch.device | str) -> Sheet:
