@@ -30,6 +30,7 @@ class Sheet:
     passes: int  # forward and backward passes of a local step
     forwards: int  # extra forward passes of a local step
     individual: bool  # the server needs each client's update, not only sums of them
+    proxy: bool  # the server needs labelled samples of its own
 
     def rows(self) -> list[tuple[str, str]]:
         times = {name: getattr(self, name) / max(self.model, 1) for name in ("down", "up", "memory", "state")}
@@ -39,6 +40,7 @@ class Sheet:
             ("passes a step", str(self.passes)),
             ("extra forwards a step", str(self.forwards)),
             ("needs individual updates", "yes" if self.individual else "no"),
+            ("needs samples at the server", "yes" if self.proxy else "no"),
         ]
 
 
@@ -53,14 +55,24 @@ class Counted(Task):
         return self.task.loss(w, buffers, batch, key)
 
     def forward(self, w: Vector, buffers: Record, batch: Batch) -> Output:
-        self.forwards += 1
+        self.forwards += not w.requires_grad  # with a gradient it belongs to a pass
         return self.task.forward(w, buffers, batch)
+
+    def stage(self, w: Vector, buffers: Record, batch: Batch, x: Tensor) -> Tensor:
+        self.forwards += 1
+        return self.task.stage(w, buffers, batch, x)
 
     def having(self, **changes: Any) -> Task:
         return Counted(self.task.having(**changes))
 
     def on(self, device: torch.device | str) -> Task:
         return Counted(self.task.on(device))
+
+    def without(self, frozen: tuple[str, ...]) -> Task:
+        return Counted(self.task.without(frozen))
+
+    def classes(self, batch: Batch) -> int:
+        return self.task.forward(self.start, self.buffers, batch).logits.shape[1]
 
 
 class Watched:
@@ -89,7 +101,7 @@ def sheet(method: Method, task: Task, sample: Batch, clients: int = 100, cohort:
 
 
 def measured(method: Method, task: Task, sample: Batch, clients: int, cohort: int, device: torch.device | str) -> Sheet:
-    task = Counted(task.keeping(method.private(task.layout)).on(device))
+    task = Counted(method.fit(task).on(device))
     batch = Batch(*(t.to(device) for t in sample))
     passes = [0]
 
@@ -100,14 +112,14 @@ def measured(method: Method, task: Task, sample: Batch, clients: int, cohort: in
     scalar = torch.zeros((), device=device, dtype=task.start.dtype)
     server, memory = open_server(method, task, clients), open_memory(method, task, clients)
     down = cast(method, server, scalar)
-    card = {"n": scalar, "classes": torch.zeros(max(1, classes(task)), device=device, dtype=scalar.dtype)}
+    card = {"n": scalar, "classes": torch.zeros(task.classes(batch), device=device, dtype=scalar.dtype)}
     own = Own(torch.zeros((), device=device, dtype=torch.int64), card, memory)
     carry = step(method, task, down, own, begin(method, task, down, own), batch, counting)
     up, kept = finish(method, task, down, own, carry)
     declared(method, up, kept, memory)
     ups = repeated(up, cohort)
     ids, reads = torch.zeros(cohort, device=device, dtype=torch.int64), set[str]()
-    absorb(method, task, server, down, ups, ids, scalar, own.key, lambda r: Watched(r, reads))
+    absorb(method, task, server, down, ups, ids, scalar, own.key, lambda r: Watched(r, reads), batch)
     wire = partial(nbytes, task.layout)
     return Sheet(
         model=task.layout.shared_size * scalar.element_size(),
@@ -118,13 +130,8 @@ def measured(method: Method, task: Task, sample: Batch, clients: int, cohort: in
         passes=passes[0],
         forwards=task.forwards,
         individual=bool(method.slot(Merge)) or "deltas" in reads,
+        proxy="proxy_loss" in reads,
     )
-
-
-def classes(task: Task) -> int:
-    """The width of the head, which is the number of classes."""
-    shapes = dict(zip(task.layout.names, task.layout.shapes, strict=True))
-    return shapes[task.layout.head[0]][0] if task.layout.head else 1
 
 
 def declared(method: Method, up: Up, kept: dict[str, Record], memory: dict[str, Record]) -> None:

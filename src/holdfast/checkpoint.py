@@ -71,7 +71,7 @@ def load(folder: Path, tell: Any = print) -> Snapshot | None:
             tell(f"{problem}; going on from round {snapshot.round}")
         return snapshot
     if problems:
-        raise Refused(*problems, f"no whole checkpoint is left in {folder}; start again with another --out")
+        raise Refused(*problems, advice=f"no whole checkpoint is left in {folder}; start again with another --out")
     return None
 
 

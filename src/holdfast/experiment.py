@@ -13,15 +13,17 @@ from torch import nn
 
 from holdfast.check import sheet
 from holdfast.data import sets, splits
-from holdfast.data.named import expression, find
-from holdfast.data.plan import Work, sample
+from holdfast.data.named import expression
+from holdfast.data.plan import Work, generator, sample
+from holdfast.data.proxy import parted
 from holdfast.data.sets import Dataset
-from holdfast.data.splits import RULES, Split
-from holdfast.errors import Refused
+from holdfast.data.splits import Split
+from holdfast.errors import Problem, Refused
 from holdfast.execute import auto, tensors
 from holdfast.method import Method
 from holdfast.models import zoo
-from holdfast.options import DTYPES, GIVEN, attempt, cohort_of, numbers, text_of, whole
+from holdfast.options import DTYPES, GIVEN, attempt, cohort_of, drift_of, numbers, text_of, whole
+from holdfast.personal import PLAIN, Tuning
 from holdfast.round import cast
 from holdfast.simulate import Federation, State, gather
 from holdfast.task import Batch, Task
@@ -53,6 +55,9 @@ class Run:
     eval_every: int = 1
     checkpoint_every: int = 10
     on_nan: str = "stop"
+    drift: str = "both"
+    proxy: float = 0.0
+    finetune: int = 0
     engine: str = "auto"
     lanes: int = 0
     compile: bool = False
@@ -74,6 +79,8 @@ class Run:
         if key == "cohort":
             chance = cohort_of(value)
             return chance if isinstance(chance, int) else f"bernoulli({chance})"
+        if key == "drift":
+            return drift_of(value).text
         if key not in KINDS:
             return value
         if isinstance(value, str):
@@ -105,20 +112,29 @@ class Ready:
     facts: dict[str, Any]
 
 
-def ready(run: Run, plan: Plan | None = None) -> Ready:
-    """Checks everything and builds what the rounds need; all problems at once, and nothing is written."""
+def ready(run: Run, plan: Plan | None = None, costing: bool = False) -> Ready:
+    """Checks everything and builds what the rounds need; all problems at once, and nothing is written.
+
+    Only to tell the costs of a method (`costing`), what no cost depends on may be missing.
+    """
     problems = numbers(run)
-    method = attempt(problems, lambda: with_server_lr(run, wanted_method(run)) if not problems else wanted_method(run))
-    data = attempt(problems, lambda: wanted_data(run.data))
-    split = attempt(problems, lambda: wanted_split(run, data)) if data is not None else None
-    module = attempt(problems, lambda: wanted_model(run, data)) if data is not None else None
+    sound = not problems
+    method = attempt(problems, lambda: with_server_lr(run, wanted_method(run)) if sound else wanted_method(run), "method")
+    data = attempt(problems, lambda: wanted_data(run.data), "data")
+    split = attempt(problems, lambda: wanted_split(run, data), "split") if data is not None else None
+    module = attempt(problems, lambda: wanted_model(run, data), "model") if data is not None else None
     if data is None:
-        problems += known_names(run)
+        problems += without_data(run)
     if split is not None:
         problems += fits(run, split)
     if problems or method is None or data is None or split is None or module is None:
         raise Refused(*problems)
-    return build(run, plan, method, data, split, module)
+    made = build(run, plan, method, data, split, module)
+    if made.federation.sheet.proxy and made.federation.proxy is None and not costing:
+        raise Refused(
+            f"{method} learns on labelled samples at the server, and there are none; give them by --proxy 0.02"
+        )
+    return made
 
 
 def wanted_method(run: Run) -> Method:
@@ -162,42 +178,74 @@ def wanted_model(run: Run, data: Dataset) -> nn.Module:
     return zoo.build(call.name, call.options, data.shape, data.classes, run.seed)
 
 
-def known_names(run: Run) -> list[str]:
+def without_data(run: Run) -> list[str]:
     """Where the data is missing, split and model can still be checked for what needs no data."""
     problems: list[str] = []
-    for text, kind, known in ((run.split, "split", RULES), (run.model, "model", zoo.MODELS)):
-        if isinstance(text, str) and not text.endswith(".json"):
-            attempt(problems, lambda text=text, kind=kind, known=known: find(kind, one(text, kind).name, known))
+
+    def split(text: str) -> None:
+        call = one(text, "split")
+        splits.check(call.name, call.options)
+
+    def model(text: str) -> None:
+        call = one(text, "model")
+        zoo.check(call.name, call.options)
+
+    if isinstance(run.split, str) and run.split.endswith(".json"):
+        attempt(problems, lambda: Split.load(str(run.split)), "split")
+    elif not isinstance(run.split, Split):
+        attempt(problems, lambda: split(text_of(run.split, "split")), "split")
+    if not isinstance(run.model, nn.Module):
+        attempt(problems, lambda: model(text_of(run.model, "model")), "model")
     return problems
+
+
+def alone(key: str, value: Any) -> list[str]:
+    """What is wrong with the value of one option, whatever the others are."""
+    run = Run(**{key: value})
+    problems = [text for text in numbers(run) if getattr(text, "option", "") == key]
+    if key == "method":
+        attempt(problems, lambda: wanted_method(run), key)
+    if key == "data":
+        attempt(problems, lambda: one(text_of(run.data, "data set"), "data set"), key)
+    return problems + [text for text in without_data(run) if getattr(text, "option", "") == key]
 
 
 def fits(run: Run, split: Split) -> list[str]:
     """What is wrong between the cohort and the population."""
     many, clients = attempt([], lambda: cohort_of(run.cohort)), len(split.clients)
     if isinstance(many, int) and many > clients:
-        return [f"cohort={many} is more than the {clients} clients of {split.text}; take at most {clients}"]
+        said = f"cohort={many} is more than the {clients} clients of {split.text}; take at most {clients}"
+        return [Problem(said, "cohort")]
     largest = max(len(rows) for rows in split.clients)
-    if run.drop_last and whole(run.batch, 1) and largest < run.batch:
-        return [f"batch={run.batch} with drop-last: nobody would train, for the largest client has {largest} samples"]
+    grows = run.drift.strip().startswith("client") if isinstance(run.drift, str) else False  # parts of any size
+    if run.drop_last and whole(run.batch, 1) and largest < run.batch and not grows:
+        said = f"batch={run.batch} with drop-last: nobody would train, for the largest client has {largest} samples"
+        return [Problem(said, "batch")]
     return []
 
 
 def build(run: Run, plan: Plan | None, method: Method, data: Dataset, split: Split, module: nn.Module) -> Ready:
-    task = Task.of(module, dtype=DTYPES[run.dtype])
-    task = task.keeping(method.private(task.layout)).on(run.device)
+    whole_task = Task.of(module, dtype=DTYPES[run.dtype]).on(run.device)
+    task = method.fit(whole_task)
     counts = torch.from_numpy(split.counts(data.y, data.classes))
     data = data.to(run.device)
-    costs = sheet(method, task, fitting(task, data), len(split.clients))
+    costs = sheet(method, whole_task, fitting(task, data), len(split.clients))  # which fits it to the method itself
     work = Work(run.batch, run.epochs or EPOCHS, run.steps, run.drop_last)
     fed = Federation(
         method, task, data, split.clients, counts, work, cohort_of(run.cohort), run.lr, run.lr_decay, run.seed, costs,
-        auto.Loop(method, task), tensors(method, run.device), run.on_nan, run.eval_every,
+        auto.Loop(method, task), tensors(method, run.device), run.on_nan, run.eval_every, drift=drift_of(run.drift),
+        whole=whole_task,
     )  # fmt: skip
     if data.x.numel() * task.start.element_size() <= SMALL:
         fed = replace(fed, rows=data.prepare(data.x, task.start.dtype))
+    if run.proxy:
+        fed = with_proxy(run, fed)
     plan = plan or planned(run, fed, module)
     chosen = auto.Choice(plan.engine, plan.lanes, plan.why)
     fed = replace(fed, execute=auto.make(chosen, method, task, plan.compile))
+    if run.finetune:
+        free = whole_task.keeping(task.layout.private)
+        fed = replace(fed, tuning=Tuning(run.finetune, free, auto.make(chosen, PLAIN, free, plan.compile)))
     facts = {
         "parameters": task.layout.size,
         "clients": len(split.clients),
@@ -206,6 +254,13 @@ def build(run: Run, plan: Plan | None, method: Method, data: Dataset, split: Spl
         "start_sha256": digest(task.start),
     }
     return Ready(run, plan, fed, split, facts)
+
+
+def with_proxy(run: Run, fed: Federation) -> Federation:
+    """With a share of the test data at the server instead."""
+    data, held = parted(fed.data, run.proxy, generator(run.seed, "proxy"))
+    x = data.prepare(held.test_x, fed.task.start.dtype)
+    return replace(fed, data=data, proxy=Batch(x, held.test_y, torch.ones_like(held.test_y, dtype=torch.bool)))
 
 
 def fitting(task: Task, data: Dataset) -> Batch:
@@ -229,7 +284,7 @@ def planned(run: Run, fed: Federation, module: nn.Module) -> Plan:
     """The engine that was asked for or that the table names; where a model cannot be mapped, the loop, and why."""
     many = fed.cohort if isinstance(fed.cohort, int) else math.ceil(fed.cohort * len(fed.clients))
     name = one(run.model, "model").name if isinstance(run.model, str) else ""
-    choice = auto.choose(auto.like(name, module), math.prod(fed.data.shape), many, run.device)
+    choice = auto.choose(auto.like(name, module), math.prod(fed.data.shape), many, run.device, name)
     if run.engine != "auto":
         choice = auto.Choice(
             run.engine, 1 if run.engine == "loop" else min(many, auto.LANES), f"{run.engine}: asked for"

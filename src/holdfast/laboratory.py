@@ -21,6 +21,7 @@ from holdfast.execute import Cohort, Executor, Memory, Options, tensors
 from holdfast.execute.batched import Batched
 from holdfast.execute.loop import Loop
 from holdfast.method import Method, Part, within
+from holdfast.models.toy import CLASSES, network
 from holdfast.round import Down, Server, Up, absorb, cast, open_memory, open_server
 from holdfast.slots import Ascend, Cast, Close, Descend, Update
 from holdfast.task import Batch, Task, cross_entropy
@@ -29,7 +30,7 @@ from holdfast.vector import Record, mapped, repeated
 Engine = Callable[[Method, Task], Executor]
 
 SIZES = (7, 5, 1, 0, 4)
-CLIENTS, CLASSES, BATCH, COHORT, ROUNDS, RATE = len(SIZES), 3, 3, 3, 3, 0.05
+CLIENTS, BATCH, COHORT, ROUNDS, RATE = len(SIZES), 3, 3, 3, 0.05
 SEED = 53  # of the rounds: with it everybody is drawn, and all that have samples are drawn twice
 EVERYBODY = range(CLIENTS)
 NETWORKS = ("group", "batch")
@@ -47,18 +48,6 @@ class State(NamedTuple):
 
 def batched(lanes: int) -> Engine:
     return partial(Batched, lanes=lanes)
-
-
-def network(kind: str) -> nn.Module:
-    """tanh and mean pooling are smooth: rounding cannot choose a branch, so executors may be compared tightly."""
-    grouped = kind == "group"
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        return nn.Sequential(
-            nn.Conv2d(1, 4, 3, padding=1), nn.GroupNorm(2, 4) if grouped else nn.BatchNorm2d(4), nn.Tanh(),
-            nn.AvgPool2d(2), nn.Flatten(), nn.Identity() if grouped else nn.Dropout(0.3),
-            nn.Linear(36, 10), nn.Tanh(), nn.Linear(10, CLASSES),
-        )  # fmt: skip
 
 
 def level(logits: Tensor, y: Tensor) -> Tensor:
@@ -93,8 +82,7 @@ class Lab:
     still: bool = False
 
     def task(self, method: Method) -> Task:
-        task = problem(self.network, self.dtype, self.still)
-        return task.keeping(method.private(task.layout))
+        return method.fit(problem(self.network, self.dtype, self.still))
 
     def first(self, method: Method) -> State:
         task = self.task(method)
@@ -115,6 +103,11 @@ class Lab:
         x, y = samples()
         return Batch(x[index].to(self.dtype), y[index], live)
 
+    @property
+    def proxy(self) -> Batch:
+        """What the server holds of its own."""
+        return self.feed(torch.arange(6), torch.ones(6, dtype=torch.bool))
+
     def down(self, method: Method, server: Server) -> Down:
         return cast(method, server, torch.tensor(self.rate, dtype=self.dtype))
 
@@ -128,7 +121,9 @@ class Lab:
         ups, kept = engine(method, task)(options, down, cohort, self.feed)
         memory = mapped(lambda m, new: m.index_copy(0, cohort.ids, new), before.memory, kept)
         population = torch.tensor(float(CLIENTS), dtype=self.dtype)
-        server = absorb(bound, task, before.server, down, ups, cohort.ids, population, plan.root(SEED))
+        server = absorb(
+            bound, task, before.server, down, ups, cohort.ids, population, plan.root(SEED), proxy=self.proxy
+        )
         return State(server, memory, ups)
 
     def run(

@@ -21,11 +21,19 @@ from holdfast.gradient import autograd
 from holdfast.laboratory import EVERYBODY, NETWORKS, Lab, batched, cloned, named, reference, same, twice, unsound
 from holdfast.method import REGISTRY, Method, Part
 from holdfast.round import Down, Own, absorb, begin, cast, finish, step
-from holdfast.slots import ORDERED, Close
+from holdfast.slots import ORDERED, Ascend, Close, Correct, Descend, Loss, Perturb, Transform
 from holdfast.text import made, parse
 from holdfast.vector import mapped
 
 Law = Callable[[Method], None]
+STEP = (
+    Loss,
+    Ascend,
+    Perturb,
+    Transform,
+    Correct,
+    Descend,
+)  # what a local step calls; the others cannot change its graph
 LAWS: dict[str, Law] = {}
 APPLIES: dict[str, Callable[[Method], bool]] = {}
 
@@ -92,6 +100,7 @@ def purity(method: Method) -> None:
         twice(finish, method, task, down, own, carry)
     ups, _ = Loop(method, task)({}, down, cohort, lab.feed)
     numbers = torch.tensor(float(laboratory.CLIENTS), dtype=lab.dtype), torch.tensor(7)
+    numbers = *numbers, lambda r: r, lab.proxy
     twice(absorb, method, task, begun.server, down, ups, cohort.ids, *numbers)
     same(fixed, (task.start, task.buffers), 0, "the task was changed in place")
     written = sorted(key[:2] for key in laboratory.attributes(method) ^ marks)
@@ -140,7 +149,8 @@ def company(method: Method) -> None:
     """With a fixed number of lanes a client gets the same bits alone, in company, in any order, however padded.
 
     A cohort that is drawn, split over machines or resumed otherwise would be another experiment. The width of a batch
-    belongs to the plan: wider padding is another shape, which torch may add up in another order.
+    and the number of threads belong to the plan: torch may add up another shape in another order, and its FFT of a
+    stack of short vectors differs by a bit between one thread and two.
     """
     for network in NETWORKS:
         lab = Lab(network, torch.float32)
@@ -153,12 +163,6 @@ def company(method: Method) -> None:
             same(mapped(lambda t, rows=rows: t[rows], wanted), found, 0, f"{said}, network '{network}'")
         wider = send(options, down, laboratory.padded(whole, rows=1), lab.feed)
         same(wanted, wider, 1e-5, f"batches wider by a padded row, network '{network}'")
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(3 - min(before, 2))
-        same(wanted, send(options, down, whole, lab.feed), 0, f"{before} threads and {torch.get_num_threads()}")
-    finally:
-        torch.set_num_threads(before)
 
 
 @law()
@@ -220,11 +224,13 @@ def active(method: Method) -> None:
         if rest is None or at_neutral(p):
             continue
         a, b = (reference(Lab(), m)[-1].server.w for m in (method, rest))
+        if a.shape != b.shape:
+            continue  # it takes tensors out of the vector
         gap = float(Lab().task(method).layout.shared(a - b).abs().max())
         assert gap > 1e-9, f"'{p}' moves the model by {gap:.3g} in three rounds; check it, or give it stronger options"
 
 
-@law()
+@law(lambda method: any(p.fills(slot) for p in method.parts for slot in STEP) or not method.parts)
 def trace(method: Method) -> None:
     """The step of all lanes is one graph; another step and other values of float options need no other.
 

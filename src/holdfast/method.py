@@ -9,7 +9,20 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar, cast, dataclass_transform, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from torch import Tensor
 
@@ -17,9 +30,11 @@ from holdfast import noise
 from holdfast.errors import Refused
 
 from holdfast.slots import (  # isort: skip
-    ORDERED, SINGLE, SLOTS, Ascend, Cast, Correct, Descend, Entries, Init, Perturb, Private, Weigh, When,
+    ORDERED, SINGLE, SLOTS, Ascend, Cast, Correct, Descend, Entries, Frozen, Init, Perturb, Private, Weigh, When,
 )  # fmt: skip
-from holdfast.vector import Layout
+
+if TYPE_CHECKING:
+    from holdfast.task import Task
 
 Slot = TypeVar("Slot")
 
@@ -37,8 +52,10 @@ class Part:
     ranges: ClassVar[Mapping[str, str]] = {}  # bounds of options: ">= 0", "> 0", "in [0, 1)"
     neutral: ClassVar[Mapping[str, float]] = {}  # options at which the part changes nothing
     excludes: ClassVar[Mapping[str, str]] = {}  # other part -> reason
+    only: ClassVar[Mapping[type, tuple[str, object]]] = {}  # slots filled only where an option has that value
     observes: ClassVar[frozenset[type]] = frozenset()  # ordered slots in which it hands its value through unchanged
     equal: ClassVar[bool] = False  # clients weigh equally unless a part says otherwise
+    shows: ClassVar[tuple[str, ...]] = ()  # scalars of `state` that stand in every round's metrics
     jumps: ClassVar[bool] = False  # its result jumps somewhere, so rounding can take two executors apart
 
     def __post_init__(self) -> None:
@@ -61,6 +78,10 @@ class Part:
     @classmethod
     def slots(cls) -> tuple[type, ...]:
         return tuple(slot for slot in SLOTS if issubclass(cls, slot))
+
+    def fills(self, slot: type) -> bool:
+        option, value = self.only.get(slot, ("", None))
+        return isinstance(self, slot) and (not option or getattr(self, option) == value)
 
     def options(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(cast(Any, self))}
@@ -125,6 +146,9 @@ def fitted(value: Any, hint: Any, bounds: str) -> tuple[Any, str]:
     if get_origin(hint) is Literal:
         allowed = get_args(hint)
         return value, "" if value in allowed else f"must be one of {', '.join(map(repr, allowed))}"
+    if get_origin(hint) in (Union, UnionType):  # a number or a word: whichever fits
+        tried = [fitted(value, one, bounds if one is float else "") for one in get_args(hint)]
+        return next(((v, "") for v, problem in tried if not problem), (value, " or ".join(p for _, p in tried)))
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if type(value) is not hint:
@@ -175,7 +199,7 @@ class Method:
 
     def slot(self, slot: type[Slot]) -> list[Slot]:
         """The parts that fill a slot, in the order in which they act."""
-        found = [p for p in self.parts if isinstance(p, slot)]
+        found: list[Any] = [p for p in self.parts if p.fills(slot)]
         return sorted(found, key=lambda p: cast(Descend, p).rank) if slot is Descend else found
 
     @property
@@ -185,7 +209,7 @@ class Method:
     def floats(self) -> dict[str, dict[str, float]]:
         """The options that may be tensors: annotated `float`, so that their values need no compilation."""
         return {
-            p.name: {key: value for key, value in p.options().items() if p.hints()[key] is float} for p in self.parts
+            p.name: {key: v for key, v in p.options().items() if float in (p.hints()[key], type(v))} for p in self.parts
         }
 
     def bound(self, options: Mapping[str, Mapping[str, Tensor]]) -> Method:
@@ -206,8 +230,10 @@ class Method:
     def uplink(self, name: str) -> Mapping[str, str]:
         return next(p.uplink for p in self.parts if p.name == name)
 
-    def private(self, layout: Layout) -> tuple[str, ...]:
-        return tuple(name for p in self.slot(Private) for name in p.private(layout))
+    def fit(self, task: Task) -> Task:
+        """The task without the tensors that nobody trains, and with those private that never leave a client."""
+        task = task.without(tuple(name for p in self.slot(Frozen) for name in p.frozen(task.layout)))
+        return task.keeping(tuple(name for p in self.slot(Private) for name in p.private(task.layout)))
 
 
 def refusals(method: Method) -> list[str]:
@@ -220,7 +246,7 @@ def refusals(method: Method) -> list[str]:
         if names.count(n) > 1
     ]
     for slot in SINGLE:
-        own = list(dict.fromkeys(p.name for p in parts if isinstance(p, slot)))
+        own = list(dict.fromkeys(p.name for p in parts if p.fills(slot)))
         if len(own) > 1:
             found.append(
                 f"{' and '.join(map(repr, own))} both fill '{slot.__name__.lower()}', which takes one part; keep one"
@@ -244,7 +270,7 @@ def canonical(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """
 
     def act(p: Part) -> set[type]:
-        return {slot for slot in ORDERED if isinstance(p, slot) and slot not in p.observes}
+        return {slot for slot in ORDERED if p.fills(slot) and slot not in p.observes}
 
     after = {i: [j for j in range(i + 1, len(parts)) if act(parts[i]) & act(parts[j])] for i in range(len(parts))}
     waits = [sum(j in later for later in after.values()) for j in range(len(parts))]

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from holdfast.errors import Refused
+from holdfast.data.proxy import LARGEST
+from holdfast.data.redraw import KINDS, Drift
+from holdfast.errors import Problem, Refused
 from holdfast.execute.auto import ENGINES
-from holdfast.text import EXAMPLES
+from holdfast.text import EXAMPLES, one
 
 if TYPE_CHECKING:
     from holdfast.experiment import Run
@@ -44,11 +46,22 @@ def numbers(run: Run) -> list[str]:
         ("engine", run.engine in ("auto", *ENGINES), f"must be one of auto, {', '.join(ENGINES)}"),
         ("dtype", run.dtype in DTYPES, f"must be one of {', '.join(DTYPES)}"),
         ("device", usable(run.device), "is not a device that torch can use here; take cpu"),
+        ("finetune", whole(run.finetune, 0), "must be a whole number of epochs; 0 leaves it out"),
+        (
+            "proxy",
+            run.proxy == 0 or (positive(run.proxy) and run.proxy < LARGEST),
+            "must be from 0 (none) to below 0.5",
+        ),
         ("drop_last", isinstance(run.drop_last, bool), "must be true or false"),
         ("compile", isinstance(run.compile, bool), "must be true or false"),
     ]
-    found = [f"{name.replace('_', '-')}={getattr(run, name)!r} {reason}" for name, good, reason in rules if not good]
-    attempt(found, lambda: cohort_of(run.cohort))
+    found: list[str] = [
+        Problem(f"{name.replace('_', '-')}={getattr(run, name)!r} {reason}", name)
+        for name, good, reason in rules
+        if not good
+    ]
+    attempt(found, lambda: cohort_of(run.cohort), "cohort")
+    attempt(found, lambda: drift_of(run.drift), "drift")
     return found
 
 
@@ -68,12 +81,12 @@ def usable(device: Any) -> bool:
     return device != "meta"
 
 
-def attempt(problems: list[str], make: Callable[[], T]) -> T | None:
-    """The result, or None with the reasons added to the list."""
+def attempt(problems: list[str], make: Callable[[], T], option: str = "") -> T | None:
+    """The result, or None with the reasons added to the list, as those of an option."""
     try:
         return make()
     except Refused as refused:
-        problems += refused.problems
+        problems += [Problem(text, option) for text in refused.problems]
         return None
 
 
@@ -88,6 +101,17 @@ def cohort_of(text: int | str) -> int | float:
         if chance and 0 < float(chance[1]) <= 1:
             return float(chance[1])
     raise Refused(f"cohort={text!r} must be a number of clients, such as 10, or bernoulli(0.1) with 0 < p <= 1")
+
+
+def drift_of(text: str) -> Drift:
+    """`both`, `period`, or `client` with the alpha by which its parts are drawn."""
+    with contextlib.suppress(Refused):
+        call = one(str(text), "drift")
+        alpha = call.options.get("alpha", Drift.alpha)
+        known = call.name in KINDS and set(call.options) <= ({"alpha"} if call.name == "client" else set[str]())
+        if known and positive(alpha):
+            return Drift(call.name, float(alpha))
+    raise Refused(f"drift={text!r} must be one of both, period and client(alpha=0.1), with alpha above 0")
 
 
 def text_of(value: Any, kind: str) -> str:

@@ -45,10 +45,11 @@ class Result:
         values = [row[name] for row in self.metrics if name in row]
         if not values:
             return {"rounds": len(self.metrics)}
-        tail = values[-10:]
+        tail, last = values[-10:], self.metrics[-1]
         return {
             "rounds": len(self.metrics), f"best_{name}": max(values), f"last_{name}": values[-1],
             f"last_ten_{name}": sum(tail) / len(tail),
+            **{key: last[key] for key in ("finetuned_accuracy",) if key in last},
         }  # fmt: skip
 
 
@@ -66,7 +67,7 @@ def go(
     with contextlib.ExitStack() as held:
         made, state, rows = begun(run, folder, resume, given, tell, held, like)
         tell(f"{made.federation.method}: {made.plan.why}")
-        if made.federation.longest == 1:
+        if made.federation.longest == 1 and not made.federation.drift.redraws:
             tell("every client takes one local step a round: parts that act between steps change nothing; see --epochs")
         held.enter_context(threads(made.plan.threads))
         stopped = held.enter_context(patience(tell))
@@ -136,10 +137,7 @@ def resumed(
 ) -> tuple[Ready, State, list[Row]]:
     stored, plan, facts = opened(folder)
     run = merged(run, stored, given, folder)
-    path = folder / "split.json"
-    made = ready(dataclasses.replace(run, split=Split.load(path)) if path.exists() else run, plan)
-    made = dataclasses.replace(made, run=run)
-    same_start(made, facts, str(folder))
+    made = remade(run, folder, plan, facts)
     if plan.torch != torch.__version__:
         tell(f"planned with torch {plan.torch}, going on with {torch.__version__}: bits may differ")
     state = State.of(made.federation)
@@ -152,6 +150,15 @@ def resumed(
         tell(f"{folder / 'metrics.jsonl'} lacks rows of rounds that are done; they stay missing")
     tell(f"resumed after round {state.round} of {run.rounds}")
     return made, state, rows
+
+
+def remade(run: Run, folder: Path, plan: Plan, facts: dict[str, Any]) -> Ready:
+    """What a run's folder began with, with the split that is stored there."""
+    path = folder / "split.json"
+    made = ready(dataclasses.replace(run, split=Split.load(path)) if path.exists() else run, plan)
+    made = dataclasses.replace(made, run=run)
+    same_start(made, facts, str(folder))
+    return made
 
 
 def same_start(made: Ready, facts: dict[str, Any], what: str) -> None:
@@ -170,7 +177,7 @@ def merged(run: Run, stored: dict[str, Any], given: set[str] | None, folder: Pat
         if run.text(key) != old.text(key):
             raise Refused(f"{key.replace('_', '-')} is {old.text(key)!r} in {folder} and {run.text(key)!r} now")
 
-    for key in sorted(given - GROWS - {"cohort"} if problems else given - GROWS):
+    for key in sorted(given - GROWS - {"cohort", "drift"} if problems else given - GROWS):
         attempt(problems, lambda key=key: compare(key))
     if "rounds" in given and isinstance(run.rounds, int) and run.rounds < old.rounds:
         problems.append(f"rounds is {old.rounds} in {folder} and {run.rounds} now; it can only grow")
@@ -180,6 +187,22 @@ def merged(run: Run, stored: dict[str, Any], given: set[str] | None, folder: Pat
     # Objects given in Python have no text to be read back from; the facts tell whether they are the same ones.
     objects = {k: getattr(run, k) for k in given & {"method", *KINDS} if not isinstance(getattr(run, k), str)}
     return Run(**{**stored, **objects, "rounds": rounds})
+
+
+def ended(folder: Path, tell: Callable[[str], None]) -> tuple[Ready, State]:
+    """A run that has done its last round, as it is kept; nothing is written."""
+    if not (folder / "run.toml").is_file():
+        raise Refused(f"{folder} is not the folder of a run: it has no run.toml; give the folder that --out named")
+    stored, plan, facts = opened(folder)
+    snapshot = checkpoint.load(folder / "checkpoint", tell)
+    done, all_rounds = snapshot.round if snapshot else 0, stored.get("rounds", Run.rounds)
+    if snapshot is None or done < all_rounds:
+        on = f"finish it by holdfast run --out {folder} --resume"
+        raise Refused(f"{folder} has kept {done} of {all_rounds} rounds; {on}")
+    made = remade(Run(**stored), folder, plan, facts)
+    state = State.of(made.federation)
+    restore(state, snapshot)
+    return made, state
 
 
 @contextlib.contextmanager

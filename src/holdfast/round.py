@@ -7,9 +7,9 @@
         up, memory = finish(method, task, down, own, carry)
     server = absorb(method, task, server, down, ups, ids, clients, seed)
 
-Here is every line that calls a hook of a part during a round, one line a slot (`Private` is asked once, before the
-first). The vectors: `server.w` is the model; `down.w` the point that was sent, a client's `anchor`; `start` where its
-local run began; `carry.w` where it stands.
+Here is every line that calls a hook of a part during a round, one line a slot (`Frozen` and `Private` are asked once,
+before the first). The vectors: `server.w` is the model; `down.w` the point that was sent, a client's `anchor`; `start`
+where its local run began; `carry.w` where it stands.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def begin(method: Method, task: Task, down: Down, own: Own) -> Carry:
 
 def step(method: Method, task: Task, down: Down, own: Own, carry: Carry, batch: Batch, diff: Differentiate) -> Carry:
     """Ascend and perturb to a point, differentiate there; transform, correct, descend; step with lr."""
-    s = replace(look(task, down, own, carry), batch=batch)
+    s = replace(look(task, down, own, carry), batch=batch, diff=diff)
     parts = dict(carry.parts)
 
     def seen(p: Slot) -> Step:
@@ -167,7 +167,7 @@ def finish(method: Method, task: Task, down: Down, own: Own, carry: Carry) -> tu
 
 def absorb(
     method: Method, task: Task, server: Server, down: Down, ups: Up, ids: Tensor, clients: Tensor, seed: Tensor,
-    view: Callable[[Any], Any] = lambda r: r,
+    view: Callable[[Any], Any] = lambda r: r, proxy: Batch | None = None,
 ) -> Server:  # fmt: skip
     """Weigh, merge, average, update. `ups` is stacked in ascending id; `view` lets a data sheet watch what is read."""
     live = ups.card["steps"] > 0
@@ -182,7 +182,10 @@ def absorb(
     for p in method.slot(Weigh):
         weights = p.weigh(view(replace(r, st=server.parts[p.name])))
     weights = torch.where(live, weights, 0)
-    r = replace(r, weights=weights / torch.where(weights.sum() > 0, weights.sum(), 1))
+    r = replace(r, weights=weights / torch.where(weights.sum() > 0, weights.sum(), 1), proxy=proxy)
+    # Floating buffers are averaged like the model; counters take the largest.
+    buffers = {k: r.reduce("weighted", b) if b.is_floating_point() else b.amax(0) for k, b in ups.buffers.items()}
+    r = replace(r, buffers=buffers)
     merged = r.deltas
     for p in method.slot(Merge):
         merged = p.merge(merged, seen(p))
@@ -190,8 +193,6 @@ def absorb(
     parts = dict(server.parts)
     for p in method.slot(Update):
         delta, parts[p.name] = p.update(delta, seen(p))
-    # Floating buffers are averaged like the model; counters take the largest.
-    buffers = {k: r.reduce("weighted", b) if b.is_floating_point() else b.amax(0) for k, b in ups.buffers.items()}
     new = Server(server.w + delta, buffers, parts, server.round)
     return where(live.any(), new, server)._replace(round=server.round + 1)
 

@@ -11,13 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from holdfast import diagnose
 from holdfast.check import Sheet
 from holdfast.data.plan import Work, generator, keys, root, sample, table
+from holdfast.data.redraw import BOTH, Drift, redrawn
 from holdfast.data.sets import Dataset
 from holdfast.errors import Failed
 from holdfast.execute import Cohort, Executor, Options
 from holdfast.memory import Memory, Rows
 from holdfast.method import Method
+from holdfast.personal import Tuning, finetuned, personal, scored
 from holdfast.round import Down, Server, Up, absorb, cast, open_memory, open_server
 from holdfast.task import Batch, Task
 from holdfast.vector import leaves, mapped
@@ -45,6 +48,10 @@ class Federation:
     on_nan: str = "stop"
     eval_every: int = 1
     rows: Tensor | None = None  # all training samples, normalised once, where that takes little memory
+    drift: Drift = BOTH
+    proxy: Batch | None = None  # labelled samples that the server holds, none of them in the test data
+    whole: Task | None = None  # the task with the tensors that the method froze
+    tuning: Tuning | None = None  # after the last round
 
     @property
     def longest(self) -> int:
@@ -92,30 +99,48 @@ def advance(fed: Federation, state: State, last: bool = False) -> Row:
     ups, kept = fed.execute(fed.options, down, cohort, fed.feed)
     ups, kept, lost = finite(fed, t, down, cohort, ups, kept)
     population = torch.tensor(float(len(fed.clients)), dtype=state.server.w.dtype, device=device)
-    server = absorb(
-        method, fed.task, state.server, down, ups, cohort.ids.to(device), population, root(fed.seed, device)
-    )
-    if not all(bool(torch.isfinite(tensor).all()) for tensor in leaves((server.w, server.buffers, server.parts))):
-        raise Failed(f"round {t + 1}: the server's state is not finite after the update; start anew with a lower lr")
+
+    def absorbed(method: Method) -> Server:
+        ids, seed = cohort.ids.to(device), root(fed.seed, device)
+        return absorb(method, fed.task, state.server, down, ups, ids, population, seed, proxy=fed.proxy)
+
+    server = absorbed(method)
+    if not diagnose.sound((server.w, server.buffers, server.parts)):
+        why = diagnose.server(method, absorbed) or "the new model is not finite"
+        raise Failed(f"round {t + 1}, at the server: {why}; start anew with a lower lr, or a lower one at the server")
     state.memory.store(cohort.ids.tolist(), kept)
     state.server = server
     trained = time.perf_counter()
-    row: Row = {"round": t + 1, "lr": lr, **figures(fed, ups, lost)}
+    row: Row = {"round": t + 1, "lr": lr, **figures(fed, ups, lost), **shown(method, server)}
     if last or (t + 1) % fed.eval_every == 0:
         row |= evaluate(fed, state)
+    if last and fed.tuning:
+        row |= finetuned(fed, state)
     return row | {"train_seconds": trained - began, "eval_seconds": time.perf_counter() - trained}
 
 
 def gather(fed: Federation, state: State, t: int, ids: np.ndarray) -> Cohort:
     """The clients of a round with their batches, cards and memory."""
-    batches = [fed.work.batches(fed.clients[i], generator(fed.seed, "batches", t, int(i))) for i in ids]
+    held, counts = dealt(fed, t, ids)
+    draws = [generator(fed.seed, "batches", t, int(i)) for i in ids]
+    batches = [fed.work.batches(rows, draw) for rows, draw in zip(held, draws, strict=True)]
     index, live = table(batches, fed.work.batch)
     chosen, device = torch.from_numpy(ids), state.server.w.device
-    counts = fed.counts[chosen].to(device, state.server.w.dtype)
+    counts = counts.to(device, state.server.w.dtype)
     cards = {"n": counts.sum(1), "classes": counts}
     return Cohort(
         chosen, keys(fed.seed, t, chosen).to(device), index, live, cards, state.memory.rows(chosen.tolist())
     )  # fmt: skip
+
+
+def dealt(fed: Federation, t: int, ids: np.ndarray) -> tuple[list[np.ndarray], Tensor]:
+    """The samples that the clients of a round train on, and how many of every class that makes."""
+    held = [fed.clients[i] for i in ids]
+    if not fed.drift.redraws:
+        return held, fed.counts[torch.from_numpy(ids)]
+    labels, total = fed.data.y.cpu().numpy(), fed.data.classes
+    parts = redrawn(fed.drift, held, labels, total, generator(fed.seed, "drift", t))
+    return parts, torch.from_numpy(np.stack([np.bincount(labels[rows], minlength=total) for rows in parts]))
 
 
 def finite(fed: Federation, t: int, down: Down, cohort: Cohort, ups: Up, kept: Rows) -> tuple[Up, Rows, list[int]]:
@@ -124,11 +149,14 @@ def finite(fed: Federation, t: int, down: Down, cohort: Cohort, ups: Up, kept: R
     sound = torch.stack([torch.isfinite(t).reshape(len(t), -1).all(1) for t in stacks]).all(0)
     if bool(sound.all()):
         return ups, kept, []
-    lost = cohort.ids[~sound.cpu()].tolist()
+    rows = (~sound.cpu()).nonzero().flatten().tolist()
+    lost = cohort.ids[rows].tolist()
     if fed.on_nan == "stop":
+        why = diagnose.client(fed.method.bound(fed.options), fed.task, down, cohort, rows[0], fed.feed)
+        named = f" (client {lost[0]}: {why})" if why else ""
         raise Failed(
-            f"round {t + 1}: the update of client{'s' * (len(lost) > 1)} {', '.join(map(str, lost))} is not finite; "
-            "start anew with a lower lr, with clip, or with --on-nan drop, which leaves such clients out"
+            f"round {t + 1}: the update of client{'s' * (len(lost) > 1)} {', '.join(map(str, lost))} is not finite"
+            f"{named}; start anew with a lower lr, with clip, or with --on-nan drop, which leaves such clients out"
         )
 
     def keep(new: Tensor, old: Tensor) -> Tensor:
@@ -149,43 +177,14 @@ def figures(fed: Federation, ups: Up, lost: list[int]) -> Row:
     return row | ({"dropped": lost} if lost else {})
 
 
+def shown(method: Method, server: Server) -> Row:
+    """The scalars that parts keep for a person to see, such as FedEve's gain."""
+    return {f"{p.name}.{key}": float(server.parts[p.name][key]) for p in method.parts for key in p.shows}
+
+
 def evaluate(fed: Federation, state: State) -> Row:
     """The server's model on the test set; with private tensors, every client's own model."""
     if fed.task.layout.private:
         return personal(fed, state)
-    right, loss = scored(fed, state.server, state.server.w)
+    right, loss = scored(fed, state.server.w, state.server.buffers)
     return {"accuracy": float(right.double().mean()), "loss": float(loss.double().mean())}
-
-
-def personal(fed: Federation, state: State) -> Row:
-    """Each client's accuracy expected on test data with its own class shares; mean, spread and worst decile."""
-    classes = torch.nn.functional.one_hot(fed.data.test_y, fed.data.classes).double()
-    per_class = classes.sum(0).clamp(min=1)
-    scores: list[float] = []
-    for i in range(len(fed.clients)):
-        if not len(fed.clients[i]):
-            continue
-        own = state.memory.look(i)["private"]["w"]
-        right, _ = scored(fed, state.server, fed.task.layout.place(state.server.w, own))
-        shares = fed.counts[i].double().to(right.device)
-        scores.append(float((right.double() @ classes / per_class) @ shares / shares.sum()))
-    each = np.array(scores)
-    return {
-        "personal_accuracy": float(each.mean()),
-        "personal_sd": float(each.std()),
-        "personal_worst_decile": float(np.quantile(each, 0.1)),
-    }
-
-
-@torch.no_grad()
-def scored(fed: Federation, server: Server, w: Tensor, rows: int = 1000) -> tuple[Tensor, Tensor]:
-    """For every test sample: whether it is classified rightly, and its loss."""
-    right: list[Tensor] = []
-    losses: list[Tensor] = []
-    for i in range(0, len(fed.data.test_y), rows):
-        x, y = fed.data.test_x[i : i + rows], fed.data.test_y[i : i + rows]
-        batch = Batch(fed.data.prepare(x, w.dtype), y, torch.ones_like(y, dtype=torch.bool))
-        logits = fed.task.forward(w, server.buffers, batch).logits
-        right.append(logits.argmax(1) == y)
-        losses.append(torch.nn.functional.cross_entropy(logits, y, reduction="none"))
-    return torch.cat(right), torch.cat(losses)

@@ -8,12 +8,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from holdfast import noise
+from holdfast.errors import Refused
 from holdfast.vector import Layout, Record, Vector, packed
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Step:
     down: Record = ABSENT
     carry: Record = ABSENT
     span: Tensor = ABSENT  # in Close: the steps in units of one plain step; momentum makes steps longer
+    diff: Any = ABSENT  # how this executor differentiates; `grad` is for parts
     tag: int = 0
 
     @property
@@ -60,6 +62,20 @@ class Step:
     def forward(self, w: Vector, buffers: Record) -> Output:
         """Another model on the same batch, as a teacher: evaluation mode, with its own buffers."""
         return self.task.forward(w, buffers, self.batch)
+
+    def stage(self, w: Vector, x: Tensor) -> Tensor:
+        """The last stage of a model at w alone, on another input."""
+        return self.task.stage(w, self.buffers, self.batch, x)
+
+    def grad(self, loss: Callable[[Vector], Tensor], at: Vector) -> Vector:
+        """The gradient of a part's own loss; one more pass."""
+        return self.diff(lambda w: (loss(w), {}), at)[0]
+
+    def data_loss(self, w: Vector) -> Tensor:
+        """Of this batch at another point, in training mode with the buffers that came with the anchor."""
+        # A module writes statistics into what it is given, so under vmap every lane needs its own.
+        sent = {name: torch.where(self.count >= 0, b, self.buffers[name]) for name, b in self.sent.items()}
+        return self.task.loss(w, sent, self.batch, lambda: self.key)[0]
 
 
 @dataclass(frozen=True)
@@ -78,6 +94,8 @@ class Round:
     cohort: Tensor  # their number
     clients: Tensor  # the size of the population
     deltas: Tensor  # [K, P], before Merge; zero rows for clients that did not train
+    buffers: Record = ABSENT  # of the new model: the clients', averaged
+    proxy: Batch = ABSENT  # labelled samples that the server holds, if any
     weights: Tensor = ABSENT  # [K], sum 1
     up: Record = ABSENT
     st: Record = ABSENT
@@ -100,10 +118,11 @@ class Round:
     def weighted(self) -> Vector:
         return self.weights @ self.deltas
 
-    @property
-    def sqnorm(self) -> Tensor:
-        """Squared lengths [K] in float64: their differences are what variances are made of."""
-        return self.deltas.double().square().sum(1)
+    def proxy_loss(self, w: Vector) -> Tensor:
+        """Of a model on the server's own samples, in training mode."""
+        if self.proxy is None:
+            raise Refused("a part learns on samples that the server holds, and there are none; give --proxy 0.02")
+        return self.task.loss(w, self.buffers, self.proxy, lambda: self.key)[0]
 
     def reduce(self, how: str, stack: Tensor) -> Tensor:
         """Over clients: 'mean' (plain), 'weighted' or 'sum'. Clients that did not train sent zeros."""
@@ -113,35 +132,35 @@ class Round:
         return total if how == "sum" else total / self.cohort.clamp(min=1)
 
 
-class Origin(Protocol):
-    """What an initialiser may see of the run (memory, state) or of the step (carry)."""
-
-    @property
-    def w(self) -> Vector: ...
-
-
-Init = Callable[[Any], Tensor]
+Init = Callable[[Any], Tensor]  # from a Start (memory, state) or a Step (carry)
 
 
 @dataclass(frozen=True)
 class Start:
+    """What an initialiser may see of the run."""
+
     w: Vector
     buffers: Record
     clients: int
     part: Any  # whose table is being made, for its options
 
 
-def zeros(origin: Origin) -> Tensor:
+def zeros(origin: Start | Step) -> Tensor:
     return torch.zeros_like(origin.w)
 
 
-def same(origin: Origin) -> Tensor:
+def same(origin: Start | Step) -> Tensor:
     return origin.w.clone()
 
 
 def same_buffers(origin: Start | Step) -> Tensor:
     """The floating buffers as one vector."""
     return packed(origin.buffers, origin.w)
+
+
+def each(origin: Start) -> Tensor:
+    """A number a client, for the server."""
+    return origin.w.new_zeros(origin.clients)
 
 
 def scalar(value: float) -> Init:
@@ -256,8 +275,24 @@ class Private(Slot):
         """Names of the tensors that never leave a client."""
 
 
+class Frozen(Slot):
+    @abstractmethod
+    def frozen(self, layout: Layout) -> tuple[str, ...]:
+        """Names of the tensors that nobody trains: they leave the vector."""
+
+
+def meant(layout: Layout, layers: str, part: str) -> tuple[str, ...]:
+    """The tensors that an option names: 'head', or beginnings of names separated by commas; some, and not all."""
+    starts = tuple(word.strip() for word in layers.split(","))
+    names = layout.head if layers == "head" else tuple(n for n in layout.names if n.startswith(starts))
+    if not names or set(names) == set(layout.names):
+        what = "no tensor" if not names else "every tensor, so nothing is learned together,"
+        raise Refused(f"{part}(layers={layers!r}) means {what} of the model; it has {', '.join(layout.names)}")
+    return names
+
+
 SLOTS: tuple[type, ...] = (
-    Private, Cast, Open, Loss, Ascend, Perturb, Transform, Correct, Descend, Close, Weigh, Merge, Update,
+    Frozen, Private, Cast, Open, Loss, Ascend, Perturb, Transform, Correct, Descend, Close, Weigh, Merge, Update,
 )  # fmt: skip
-SINGLE = (Open, Ascend, Weigh, Merge, Private)
+SINGLE = (Open, Ascend, Weigh, Merge, Private, Frozen)
 ORDERED = (Cast, Transform, Perturb, Close, Update)

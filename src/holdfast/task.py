@@ -38,6 +38,7 @@ class Batch(NamedTuple):
 class Output(NamedTuple):
     logits: Tensor
     features: Tensor | None = None  # the input of the last linear layer
+    stage: tuple[Tensor, Tensor] | None = None  # what goes into the model's last stage, and what comes out
 
     def hidden(self, part: str) -> Tensor:
         if self.features is None:
@@ -63,6 +64,10 @@ class Task(ABC):
     def forward(self, w: Vector, buffers: Record, batch: Batch) -> Output:
         """The output in evaluation mode."""
 
+    def stage(self, w: Vector, buffers: Record, batch: Batch, x: Tensor) -> Tensor:
+        """The last stage alone, in training mode."""
+        raise Refused("this problem has no last stage; only a model has, which names it: last_stage = ('layer4',)")
+
     @abstractmethod
     def having(self, **changes: Any) -> Task:
         """The same task with another layout, start or buffers."""
@@ -70,6 +75,10 @@ class Task(ABC):
     @abstractmethod
     def on(self, device: torch.device | str) -> Task:
         """The same task on another device."""
+
+    @abstractmethod
+    def without(self, frozen: tuple[str, ...]) -> Task:
+        """The same task with tensors of these names held at their start and out of the vector."""
 
     def keeping(self, private: tuple[str, ...]) -> Task:
         """The same task with tensors of these names kept by the clients."""
@@ -117,6 +126,17 @@ class FunctionTask(Task):
     def on(self, device: torch.device | str) -> Task:
         return replace(self, start=self.start.to(device))
 
+    def without(self, frozen: tuple[str, ...]) -> Task:
+        if not frozen:
+            return self
+        whole, layout, held = self.layout, self.layout.without(frozen), self.layout.split(self.start)
+
+        def function(w: Vector, batch: Batch) -> Tensor:
+            fixed = {name: held[name].to(w.device) for name in frozen}
+            return self.function(whole.join({**fixed, **layout.split(w)}), batch)
+
+        return replace(self, function=function, layout=layout, start=layout.join(held))
+
 
 @dataclass(frozen=True, eq=False)
 class ModuleTask(Task):
@@ -140,6 +160,15 @@ class ModuleTask(Task):
     def forward(self, w: Vector, buffers: Record, batch: Batch) -> Output:
         return call(self.evaluating, {**self.layout.split(w), **buffers}, batch.x)
 
+    def stage(self, w: Vector, buffers: Record, batch: Batch, x: Tensor) -> Tensor:
+        tensors = {**self.layout.split(w), **{n: b.clone() for n, b in buffers.items()}}
+        tensors |= dict.fromkeys(self.specials[0], batch.live)
+        for name in stage_of(self.training):
+            own = {n.removeprefix(f"{name}."): t for n, t in tensors.items() if n.startswith(f"{name}.")}
+            x = cast(Tensor, functional_call(self.training.get_submodule(name), own, (x,)))
+        cast("_Tap", self.training.hf_stage).clear()
+        return x
+
     def having(self, **changes: Any) -> Task:
         return replace(self, **changes)
 
@@ -148,21 +177,36 @@ class ModuleTask(Task):
         buffers = {name: b.to(device) for name, b in self.buffers.items()}
         return replace(self, **modules, start=self.start.to(device), buffers=buffers)
 
+    def without(self, frozen: tuple[str, ...]) -> Task:
+        if not frozen:
+            return self
+        layout = self.layout.without(frozen)  # what a call does not find in the vector, the modules hold as it began
+        return replace(self, layout=layout, start=layout.join(self.layout.split(self.start)))
+
 
 class _Tap(list[Tensor]):
-    """Catches the input of the last linear layer during one call."""
+    """Catches the input of a layer, or its output, during one call."""
 
-    def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        self.append(args[0])
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], out: Tensor | None = None) -> None:
+        self.append(args[0] if out is None else out)
+
+
+def stage_of(module: nn.Module) -> tuple[str, ...]:
+    """The submodules, called one after another, that the model names as its last stage."""
+    return tuple(getattr(module, "last_stage", ()))
 
 
 def call(module: nn.Module, tensors: Record, x: Tensor) -> Output:
     out: Any = functional_call(module, tensors, (x,), tie_weights=getattr(module, "hf_tied", True))
     tap = cast("_Tap | None", getattr(module, "hf_tap", None))
     features = tap.pop() if tap else None
+    ends = cast("_Tap | None", getattr(module, "hf_stage", None))
+    stage = (ends.pop(0), ends.pop(0)) if ends else None
     if isinstance(out, tuple):
-        return Output(*cast("tuple[Tensor, ...]", out)[:2])
-    return Output(out, features)
+        logits, own, *_ = (*cast("tuple[Tensor, ...]", out), None)
+        assert logits is not None
+        return Output(logits, own, stage)
+    return Output(out, features, stage)
 
 
 def module_task(module: nn.Module, criterion: Callable[[Tensor, Tensor], Tensor], dtype: torch.dtype) -> ModuleTask:
@@ -174,11 +218,16 @@ def module_task(module: nn.Module, criterion: Callable[[Tensor, Tensor], Tensor]
     linears = linear_layers(module)
     head = tuple(n for n in parameters if linears and n.rpartition(".")[0] == linears[-1])
     layout = Layout.of(parameters, head)
-    training = prepared(module).train().to(dtype)
+    training = prepared(module).train().to(dtype).requires_grad_(False)  # gradients are those of the vector
     if linears:
         tap = _Tap()
         training.get_submodule(linears[-1]).register_forward_pre_hook(tap)
         object.__setattr__(training, "hf_tap", tap)
+    if stage := stage_of(training):
+        ends = _Tap()
+        training.get_submodule(stage[0]).register_forward_pre_hook(ends)
+        training.get_submodule(stage[-1]).register_forward_hook(ends)
+        object.__setattr__(training, "hf_stage", ends)
     # Looking for tied weights at every call is dear, and most modules have none.
     object.__setattr__(training, "hf_tied", tied(training))
     named = dict(training.named_buffers())

@@ -38,12 +38,15 @@ def trajectory(
     engine: str = "loop",
     seed: int = 0,
     shape: tuple[int, ...] | None = None,
+    classes: Tensor | None = None,
+    proxy: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """The vector that would be evaluated after each round [rounds, P], in float64.
 
     Client i has f_i(w) = 1/2 sum_j a_ij (w_j - b_ij)^2 and takes full gradients; a and b are [N, P]. Round t takes
     the clients `cohort[t % len(cohort)]`, or all; `sizes` are the weights n_i; `steps` and `lr` are one number, or one
-    a client and one a round. The vector is one tensor named 'weight', of `shape` if given. Example:
+    a client and one a round. The vector is one tensor named 'weight', of `shape` if given. `classes` [N, C] counts
+    labels, for parts that read them; `proxy` is the a and b of one more client, whose loss the server knows. Example:
 
         trajectory("scaffold", a, b, w0, rounds=3, steps=5, lr=0.1)
     """
@@ -53,7 +56,7 @@ def trajectory(
     clients, size = a.shape
     layout = Layout(("weight",), (shape or (size,),), size)
     task = Task.of(quadratic, layout=layout, dtype=torch.float64).having(start=w0.clone())
-    task = task.keeping(method.private(layout))
+    task = method.fit(task)
     each = [steps] * clients if isinstance(steps, int) else list(steps)
     rates = [lr] * rounds if isinstance(lr, int | float) else list(lr)
     n = torch.ones(clients, dtype=torch.float64) if sizes is None else torch.as_tensor(sizes, dtype=torch.float64)
@@ -64,18 +67,21 @@ def trajectory(
         mapped(torch.clone, repeated(open_memory(method, task, clients), clients)),
     )
     rows, population = torch.stack((a, b), 1), torch.tensor(float(clients), dtype=torch.float64)
+    labels = torch.ones(clients, 1, dtype=torch.float64) if classes is None else torch.as_tensor(classes).double()
+    zero = torch.zeros(1, dtype=torch.int64)
+    held = None if proxy is None else Batch(torch.stack([*map(torch.as_tensor, proxy)])[None], zero, zero == 0)
     path: list[Tensor] = []
     for t in range(rounds):
         ids = torch.tensor(sorted(cohort[t % len(cohort)]) if cohort else range(clients))
         taken = torch.tensor([each[i] for i in ids.tolist()])
         live = (torch.arange(int(taken.max()))[None, :] < taken[:, None])[..., None]
         index = ids[:, None, None].expand(live.shape)
-        cards = {"n": n[ids], "classes": torch.ones(len(ids), 1, dtype=torch.float64)}
+        cards = {"n": n[ids], "classes": labels[ids]}
         now = Cohort(ids, keys(seed, t, ids), index, live, cards, mapped(lambda m, i=ids: m[i], memory))
         down = cast(method.bound(options), server, torch.tensor(rates[t], dtype=torch.float64))
         ups, kept = run(options, down, now, lambda i, alive: Batch(rows[i], i, alive))
         mapped(lambda m, new, i=ids: m.index_copy_(0, i, new), memory, kept)
-        server = absorb(method.bound(options), task, server, down, ups, ids, population, root(seed))
+        server = absorb(method.bound(options), task, server, down, ups, ids, population, root(seed), proxy=held)
         path.append(server.w)
     return torch.stack(path)
 

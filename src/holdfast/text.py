@@ -101,6 +101,8 @@ EXAMPLES = {
     "split": "dirichlet(alpha=0.1, clients=100)",
     "model": "cnn(width=16)",
     "data set": "digits",
+    "drift": "client(alpha=0.1)",
+    "calibration": "ccvr(samples=1000)",
 }
 
 

@@ -64,6 +64,14 @@ class Layout:
         """The vector with `f(name, tensor)` in place of every tensor."""
         return self.join({name: f(name, tensor) for name, tensor in self.split(w).items()})
 
+    def without(self, frozen: Iterable[str]) -> Layout:
+        kept = [(n, s) for n, s in zip(self.names, self.shapes, strict=True) if n not in set(frozen)]
+        multiple = 64 if self.length % 64 == 0 else 1  # as it was padded
+        size = sum(math.prod(shape) for _, shape in kept)
+        names, shapes = zip(*kept, strict=True)
+        head = tuple(name for name in self.head if name in names)
+        return replace(self, names=names, shapes=shapes, length=-(-size // multiple) * multiple, head=head)
+
     def keeping(self, private: Iterable[str]) -> Layout:
         return replace(self, private=tuple(name for name in self.names if name in set(private)))
 

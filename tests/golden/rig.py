@@ -82,11 +82,13 @@ class Federation:
 
     def __init__(
         self, method: str | Method, task: Task, feed: Callable[[Tensor, Tensor], Batch], sizes: Sequence[float],
-        engine: str = "loop", lanes: int | None = None, seed: int = 0,
+        engine: str = "loop", lanes: int | None = None, seed: int = 0, classes: Any = None,
     ):  # fmt: skip
+        """`classes`: how many samples of each class every client has [N, C]."""
         self.method = parse(method) if isinstance(method, str) else method
-        self.task = task.keeping(self.method.private(task.layout))
+        self.task = self.method.fit(task)
         self.feed, self.n, self.seed = feed, torch.tensor(sizes, dtype=task.start.dtype), seed
+        self.classes = torch.ones(len(sizes), 1) if classes is None else torch.as_tensor(classes)
         self.server = open_server(self.method, self.task, len(sizes))
         self.memory = mapped(torch.clone, repeated(open_memory(self.method, self.task, len(sizes)), len(sizes)))
         self.run = executor(engine, self.method, self.task, lanes or len(sizes))
@@ -101,7 +103,7 @@ class Federation:
         options = tensors(self.method)
         bound = self.method.bound(options)
         self.down = cast(bound, self.server, torch.tensor(lr, dtype=self.n.dtype))
-        cards = {"n": self.n[ids], "classes": torch.ones(len(ids), 1, dtype=self.n.dtype)}
+        cards = {"n": self.n[ids], "classes": self.classes[ids].to(self.n.dtype)}
         memory = mapped(lambda m: m[ids], self.memory)
         cohort = Cohort(ids, keys(self.seed, int(self.server.round), ids), index, live, cards, memory)
         self.ups, kept = self.run(options, self.down, cohort, self.feed)
@@ -170,7 +172,8 @@ class Desk:
         rows = torch.arange(len(u)) if ids is None else torch.tensor(ids)
         before, down = self.server.w, cast(self.method, self.server, torch.tensor(lr, dtype=F64))
         population = torch.tensor(float(self.clients), dtype=F64)
-        ups = Up(u, {}, dict(up or {}), card)
+        told = {"eve": {"sq": u.square().sum(1)}}  # what its clients send of themselves
+        ups = Up(u, {}, {p.name: told[p.name] for p in self.method.parts if p.name in told} | dict(up or {}), card)
         self.server = absorb(self.method, self.task, self.server, down, ups, rows, population, self.seed)
         return self.server.w - before
 

@@ -44,11 +44,23 @@ COSTS = {
     "fedinit": (1, 1, 1, 1, 1, 0), "uniform": (1, 1, 0, 1, 1, 0), "clip + wd + momentum": (1, 1, 0, 1, 1, 0),
     "gc": (1, 1, 0, 1, 1, 0), "server(lr=0.5)": (1, 1, 0, 1, 1, 0),
     "scaffold + moon + sam": (2, 2, 2, 2, 2, 4),  # MOON's teachers once a pass
+    "fedgloss": (1, 1, 1, 3, 2, 0), "gloss": (1, 1, 1, 3, 1, 0), "fedsol": (1, 1, 0, 1, 2, 1),
+    "fedlc": (1, 1, 0, 1, 1, 0),
+    "fedspeed_paper": (1, 1, 1, 1, 2, 0),  # the dual stays with its client and is sent inside the model
+    "scaffold(option='I')": (2, 2, 1, 2, 2, 0),  # ML 5.3: one more pass
+    "univarfl": (1, 1, 0, 1, 1, 0), "feduv": (1, 1, 0, 1, 1, 0), "feddecorr": (1, 1, 0, 1, 1, 0),
+    "fedalign": (1, 1, 0, 1, 1, 1),  # the thin last stage
+    "feddisco": (1, 1, 0, 1, 1, 0), "fedlws": (1, 1, 0, 1, 1, 0), "fedlaw": (1, 1, 0, 1, 1, 0),
+    "fedeve_code": (1, 1, 0, 2, 1, 0), "fedyogi": (1, 1, 0, 3, 1, 0), "fedadagrad": (1, 1, 0, 3, 1, 0),
+    "pcgrad": (1, 1, 0, 1, 1, 0), "median": (1, 1, 0, 1, 1, 0), "trimmed": (1, 1, 0, 1, 1, 0),
+    "krum": (1, 1, 0, 1, 1, 0),
+    "gc(per='live')": (1, 1, 0, 1, 1, 0), "l2": (1, 1, 0, 1, 1, 0), "sam + gcpert": (1, 1, 0, 1, 2, 0),
+    "sam + l2pert": (1, 1, 0, 1, 2, 0), "sam + coordclip": (1, 1, 0, 1, 2, 0),
 }  # fmt: skip
 
 
 def test_every_preset_has_a_row():
-    assert set(PRESETS) - set(COSTS) == {"fedper"}
+    assert set(PRESETS) - set(COSTS) == {"fedper", "fedbabu", "fedawa"}  # these have tests of their own below
 
 
 @pytest.mark.parametrize("text", COSTS)
@@ -61,22 +73,46 @@ def test_costs(text):
     assert (got.passes, got.forwards) == COSTS[text][4:]
 
 
-@pytest.mark.parametrize("text, extra", [("fedavg", 0), ("fednova", 4), ("feddyn", 0), ("scaffold", 0), ("fedgh", 0)])
+SCALARS_UP = {"fedavg": 0, "fednova": 4, "fedeve": 4, "feddyn": 0, "scaffold": 0, "fedgh": 0, "fedawa": 0, "fedlc": 0}
+
+
+@pytest.mark.parametrize("text, extra", SCALARS_UP.items())
 def test_scalars_that_go_up(text, extra):
-    """MS 2: FedNova sends one scalar more; the others none."""
+    """MS 2: FedNova sends one scalar more; AD A12: so does FedEve; the others none."""
     got = sheet_of(text)
     assert got.up - got.up // got.model * got.model == extra
 
 
 def test_the_variance_of_eve():
-    """MS 2: FedEve keeps 2 d + 1."""
-    assert sheet_of("fedeve").state == 4 * (2 * D + 1)
+    """MS 2: FedEve keeps 2 d + 1; Q, R and the gain of the last round stand beside them for a person to see."""
+    assert sheet_of("fedeve").state == 4 * (2 * D + 1 + 3)
 
 
-@pytest.mark.parametrize("text", [*COSTS, "fednova + gh", "eve + gh", "gh + scaffold", "fedper"])
-def test_only_gh_needs_individual_updates(text):
-    """DE 1: reading `deltas` is what needs individual updates; AD A12: FedEve takes its R from squared lengths."""
-    assert sheet_of(text).individual == ("gh" in text)
+def test_the_logits_of_awa():
+    """MS 2: N logits; and whether a client was seen. With Adam's state kept, its two moments and step count too."""
+    assert sheet_of("fedawa").state == 4 * (D + 2 * 100)
+    assert sheet_of("awa(keep=True)").state == 4 * (D + 5 * 100)
+
+
+def test_a_frozen_head_does_not_travel():
+    """MS 2, row Freeze/FedBABU: d - d_h both ways. FedUV's mode trains and sends it all the same."""
+    got = sheet_of("fedbabu")
+    assert got.down == got.up == got.state == 4 * (D - HEAD) and got.memory == 0
+    assert sheet_of("freeze(mode='discard')").up == 4 * D
+
+
+def test_only_law_needs_samples_at_the_server():
+    """MS 2: FedLAW holds a proxy data set."""
+    assert [text for text in COSTS if sheet_of(text).proxy] == ["fedlaw"]
+
+
+STACKED = {"fedgh", "pcgrad", "median", "trimmed", "krum", "fedlws", "fedlaw", "fedawa"}
+
+
+@pytest.mark.parametrize("text", [*COSTS, "fednova + gh", "eve + gh", "gh + scaffold", "fedper", "fedawa", "fedbabu"])
+def test_who_needs_individual_updates(text):
+    """DE 1: reading `deltas` is what needs individual updates; AD A12: FedEve takes its R from one scalar a client."""
+    assert sheet_of(text).individual == (text in STACKED or "gh" in text.split(" + "))
 
 
 def test_personal_layers_do_not_travel():

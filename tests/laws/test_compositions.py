@@ -2,80 +2,24 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
-from functools import cache
 from itertools import combinations, combinations_with_replacement
-from typing import Any, Literal, get_args, get_origin
 
 import pytest
+from _draw import compositions, legal
 
-from holdfast.errors import Refused
 from holdfast.laboratory import Lab, reference, unsound
 from holdfast.laws import LAWS
-from holdfast.method import REGISTRY, Method, Part
+from holdfast.method import REGISTRY, Method
 from holdfast.slots import SLOTS
 from holdfast.text import made
 
 COUNT, LEAST, SEED = 200, 10, 20240801
-# Where half to twice the default would do nothing on a problem of toy size.
-SPREAD = {("clip", "max"): (0.05, 1.0)}
-
-
-def drawn_option(draw: random.Random, name: str, key: str, hint: Any, default: Any) -> Any:
-    if get_origin(hint) is Literal:
-        return draw.choice(get_args(hint))
-    if hint is bool:
-        return draw.choice((True, False))
-    if hint is not float:
-        return default
-    low, high = SPREAD.get((name, key), (default / 2, default * 2))
-    return float(f"{draw.uniform(low, high):.3g}")
-
-
-def drawn_part(draw: random.Random, name: str) -> Part:
-    """With options around its defaults; drawn again where one leaves its range."""
-    defaults, hints = REGISTRY[name]().options(), REGISTRY[name].hints()
-    while True:
-        options = {key: drawn_option(draw, name, key, hints[key], value) for key, value in defaults.items()}
-        try:
-            return made(name, options)
-        except Refused:
-            continue
-
-
-def legal(parts: list[Part]) -> Method | None:
-    try:
-        return Method(tuple(parts))
-    except Refused:
-        return None
-
-
-@cache
-def compositions() -> list[Method]:
-    """Drawn by a fixed seed; parts that were drawn less often are likelier, so that all have their turn."""
-    draw, found, seen = random.Random(SEED), dict[Method, None](), Counter[str]()
-    names = sorted(REGISTRY)
-    while len(found) < COUNT:
-        size, parts = draw.randint(2, 6), list[Part]()
-        for _ in range(40):
-            weights = [1 / (1 + seen[name]) ** 2 for name in names]
-            part = drawn_part(draw, draw.choices(names, weights)[0])
-            # A perturbation's filter may wait for its ascent, so legality is asked of the whole only at the end.
-            if legal([*parts, part]) or legal([*parts, part, made("sam", {})]):
-                parts.append(part)
-            if len(parts) == size:
-                break
-        method = legal(parts)
-        if method is not None and len(parts) == size and method not in found:
-            found[method] = None
-            seen.update(p.name for p in parts)
-    return list(found)
 
 
 def pairs(method: Method) -> set[tuple[str, str]]:
     """The pairs of slots that two different parts of a method fill."""
-    filled = [(slot.__name__, p.name) for slot in SLOTS for p in method.parts if isinstance(p, slot)]
+    filled = [(slot.__name__, p.name) for slot in SLOTS for p in method.parts if p.fills(slot)]
     return {tuple(sorted((a, b))) for (a, p), (b, q) in combinations(filled, 2) if p != q}  # pyright: ignore[reportReturnType]
 
 
@@ -89,7 +33,7 @@ def possible() -> set[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("method", compositions(), ids=lambda method: str(method).replace(" ", ""))
+@pytest.mark.parametrize("method", compositions(COUNT, SEED), ids=lambda method: str(method).replace(" ", ""))
 def test_composition(method: Method) -> None:
     for network in ("group", "batch"):
         lab = Lab(network)
@@ -109,7 +53,7 @@ def test_composition(method: Method) -> None:
 
 def test_coverage(capsys: pytest.CaptureFixture[str]) -> None:
     """All compositions count, or `test_composition` fails; so coverage can be read off them."""
-    drawn = compositions()
+    drawn = compositions(COUNT, SEED)
     times = Counter(p.name for method in drawn for p in method.parts)
     covered = set[tuple[str, str]]().union(*(pairs(method) for method in drawn))
     every = {tuple(sorted((a.__name__, b.__name__))) for a, b in combinations_with_replacement(SLOTS, 2)}

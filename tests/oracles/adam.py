@@ -1,4 +1,7 @@
-"""FedAdam: Reddi et al., ICLR 2021, algorithm 2; MS 5. `adam_lr` is the server's eta, `lr` the clients'."""
+"""FedAdam, FedYogi, FedAdagrad: Reddi et al., ICLR 2021, algorithm 2; MS 5.
+
+`adam_lr` is the server's eta, `lr` the clients'. Adagrad's v is a sum, so it has no bias that could be corrected.
+"""
 
 import numpy as np
 from _problem import grad, participation
@@ -6,7 +9,7 @@ from _problem import grad, participation
 
 def trajectory(
     a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None,
-    adam_lr=0.1, beta1=0.9, beta2=0.99, tau=1e-3, v0="tau2", bias_correction=False,
+    adam_lr=0.1, beta1=0.9, beta2=0.99, tau=1e-3, v0="tau2", bias_correction=False, rule="adam",
 ):  # fmt: skip
     K, n, cohorts = participation(a, steps, cohort, sizes)
     w, path = w0, []
@@ -21,9 +24,14 @@ def trajectory(
                 x = x - lr * grad(a[k], b[k], x)
             delta = delta + n[k] / n[S].sum() * (x - w)
         m = beta1 * m + (1 - beta1) * delta
-        v = beta2 * v + (1 - beta2) * delta**2
+        if rule == "adagrad":
+            v = v + delta**2
+        elif rule == "yogi":
+            v = v - (1 - beta2) * delta**2 * np.sign(v - delta**2)  # sign(0) = 0
+        else:
+            v = beta2 * v + (1 - beta2) * delta**2
         m_hat, v_hat = m, v
-        if bias_correction:  # Adam's own: both moments, before the root
+        if bias_correction:  # Adam's own: both moments, before the root; the same for Yogi
             m_hat, v_hat = m / (1 - beta1 ** (t + 1)), v / (1 - beta2 ** (t + 1))
         w = w + adam_lr * m_hat / (np.sqrt(v_hat) + tau)  # tau outside the root
         path.append(w)

@@ -1,8 +1,8 @@
 """Golden values of the specs, as data. P8 is the problem of methods-local.md (ML) 8.1; addenda.md is AD.
 
-LOCAL, CLIPPED and SERVER hold, per row: `text` (the method as a sum of parts), `oracle` (the file here), its `options`,
-`steps`, `sizes`, and `rows`: round -> (w_0, w_7, ||w||). lr 0.1, both clients in every round. Line numbers are those of
-the two spec files.
+LOCAL, CLIPPED, SERVER and MORE hold, per row: `text` (the method as a sum of parts), `oracle` (the file here), its
+`options`, `steps`, `sizes`, and `rows`: round -> (w_0, w_7, ||w||). lr 0.1, both clients in every round. Line numbers
+are those of the two spec files.
 `adam_lr` is the part adam's own option lr; the oracles have it under that name because `lr` is the local rate.
 """
 
@@ -669,9 +669,13 @@ NO_LIMIT = {  # residual step ||w^{t+1} - w^t|| for ever: name -> (text, oracle,
 
 EVE_DISTANCES = {20: 1.3e-1, 200: 8.7e-4, 2000: 1.8e-3, 20000: 2.0e-4}  # AD A5, line 63: to FedAvg's limit, by round
 
-LATER = {  # rows of methods that have no oracle here: verified by nothing yet
+MORE = {  # rows of the parts that came later, for test_more_golden.py and test_more_parts.py
     "FedGloSS sigma/N": {  # ML 8.2, line 582
-        "note": "radii .1, beta 10, no schedule, ascent from round 2",
+        "text": "gloss(rho_g=0.1, beta=10.0) + sam(rho=0.1)",  # radii .1, beta 10, no schedule
+        "oracle": "gloss",
+        "options": {"rho": 0.1, "beta": 10.0, "rho_local": 0.1},
+        "steps": 5,
+        "sizes": None,
         "rows": {
             1: (-0.282267, 2.331508, 3.418286),
             2: (-0.394873, 2.980816, 4.325441),
@@ -679,7 +683,11 @@ LATER = {  # rows of methods that have no oracle here: verified by nothing yet
         },
     },
     "FedGloSS released, sigma/(N S)": {  # ML 8.2, line 583
-        "note": "as above, server dual also over |S|",
+        "text": "gloss(rho_g=0.1, beta=10.0, form='code') + sam(rho=0.1)",  # server dual also over |S|
+        "oracle": "gloss",
+        "options": {"rho": 0.1, "beta": 10.0, "form": "code", "rho_local": 0.1},
+        "steps": 5,
+        "sizes": None,
         "rows": {
             1: (-0.211700, 1.923631, 2.851417),
             2: (-0.321616, 2.548555, 3.720612),
@@ -687,7 +695,11 @@ LATER = {  # rows of methods that have no oracle here: verified by nothing yet
         },
     },
     "FedSOL": {  # ML 8.2, line 585
-        "note": "l_p = 1/2 ||w - w^t||^2, rho .1, e = 0 at the first local step of each round",
+        "text": "sol(rho=0.1, form='distance')",  # l_p = 1/2 ||w - w^t||^2
+        "oracle": "sol",
+        "options": {"rho": 0.1},
+        "steps": 5,
+        "sizes": None,
         "rows": {
             1: (-0.119447, 1.489874, 2.260720),
             2: (-0.177347, 1.851129, 2.760797),
@@ -695,7 +707,11 @@ LATER = {  # rows of methods that have no oracle here: verified by nothing yet
         },
     },
     "FedYogi v0=tau2": {  # AD A4, line 45
-        "note": "server lr .1, beta .9, .99, tau 1e-3",
+        "text": "adam(rule='yogi', lr=0.1)",  # beta .9, .99
+        "oracle": "adam",
+        "options": {"rule": "yogi", "adam_lr": 0.1},
+        "steps": 5,
+        "sizes": None,
         "rows": {
             1: (-0.092679, 0.798772, 1.384985),
             2: (-0.213735, 0.931587, 1.680669),
@@ -703,27 +719,28 @@ LATER = {  # rows of methods that have no oracle here: verified by nothing yet
         },
     },
     "FedAdagrad v0=tau2": {  # AD A4, line 46
-        "note": "beta1 0, server lr .1, tau 1e-3",
+        "text": "adam(rule='adagrad', beta1=0.0, lr=0.1)",  # beta1 0
+        "oracle": "adam",
+        "options": {"rule": "adagrad", "beta1": 0.0, "adam_lr": 0.1},
+        "steps": 5,
+        "sizes": None,
         "rows": {
             1: (-0.099242, 0.799877, 1.385848),
             2: (-0.149819, 0.867981, 1.536574),
             3: (-0.180954, 0.922295, 1.638971),
         },
     },
-    "wrong: FedEve broadcast at w": {  # AD A4, line 57
-        "note": "",
-        "rows": {
-            1: (-0.044536, 0.974300, 1.550008),
-            2: (-0.108787, 1.368918, 2.089475),
-            3: (-0.175051, 1.774254, 2.649957),
-        },
+}
+
+WRONG = {  # what two mistakes in FedEve would give: the rows above must tell them apart
+    "FedEve broadcast at w": {  # AD A4, line 57
+        1: (-0.044536, 0.974300, 1.550008),
+        2: (-0.108787, 1.368918, 2.089475),
+        3: (-0.175051, 1.774254, 2.649957),
     },
-    "wrong: FedEve new w from b": {  # AD A4, line 58
-        "note": "",
-        "rows": {
-            1: (-0.044536, 0.974300, 1.550008),
-            2: (-0.144413, 1.587476, 2.391217),
-            3: (-0.247322, 2.214497, 3.262097),
-        },
+    "FedEve new w from b": {  # AD A4, line 58
+        1: (-0.044536, 0.974300, 1.550008),
+        2: (-0.144413, 1.587476, 2.391217),
+        3: (-0.247322, 2.214497, 3.262097),
     },
 }

@@ -1,10 +1,10 @@
-"""SCAFFOLD, option II: Karimireddy et al., ICML 2020, algorithm 1 (its line numbers); ML 5.3."""
+"""SCAFFOLD, options I and II: Karimireddy et al., ICML 2020, algorithm 1 (its line numbers); ML 5.3."""
 
 import numpy as np
 from _problem import grad, participation
 
 
-def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None):
+def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, option="II"):
     K, n, cohorts = participation(a, steps, cohort, sizes)
     N = len(a)
     w, path = w0, []
@@ -17,6 +17,8 @@ def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None):
             for _ in range(K[k]):  # line 8
                 x = x - lr * (grad(a[k], b[k], x) - ci[k] + c)  # lines 9, 10
             new = ci[k] - c + (w - x) / (K[k] * lr)  # line 12 (ii), the client's own K
+            if option == "I":
+                new = grad(a[k], b[k], w)  # line 12 (i): the client's gradient at the server's model
             delta = delta + n[k] / n[S].sum() * (x - w)  # line 16, weighted as in FedAvg
             dc = dc + new - ci[k]  # line 16
             ci[k] = new  # line 14

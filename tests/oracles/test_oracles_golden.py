@@ -1,32 +1,11 @@
 """The oracles against the specs: golden rows and limits (golden.py), then what no row covers, worked out by hand."""
 
-import functools
-import importlib.util
 import math
-from pathlib import Path
-from typing import Any
 
 import golden
 import numpy as np
 import pytest
-
-HALF = 0.5e-6 + 1e-9  # half of the last printed digit
-
-
-@functools.cache
-def load(oracle):
-    """An oracle by path: `gc` is also the name of a built-in module."""
-    spec = importlib.util.spec_from_file_location(f"oracle_{oracle}", Path(__file__).with_name(f"{oracle}.py"))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def run(oracle, a: Any = golden.A, b: Any = golden.B, w0: Any = golden.W0, **options: Any):
-    options = {"rounds": 3, "steps": 5, "lr": golden.LR, **options}
-    return load(oracle).trajectory(a, b, w0, **options)
-
+from _run import HALF, exact, flat, rows, run
 
 ROWS = {**golden.LOCAL, **golden.CLIPPED, **golden.SERVER}
 
@@ -35,9 +14,7 @@ ROWS = {**golden.LOCAL, **golden.CLIPPED, **golden.SERVER}
 def test_golden_rows(name):
     row = ROWS[name]
     path = run(row["oracle"], steps=row["steps"], sizes=row["sizes"], **row["options"])
-    for t, printed in row["rows"].items():
-        got = (path[t - 1][0], path[t - 1][7], np.linalg.norm(path[t - 1]))
-        np.testing.assert_allclose(got, printed, rtol=0, atol=HALF)
+    rows(path, row["rows"])
 
 
 @pytest.mark.parametrize("name", golden.CLIPPED_NORMS)
@@ -91,20 +68,6 @@ def test_eve_gain(name):
 
 
 # --- what no golden row covers -------------------------------------------------------------------------------------
-
-FLAT = 1e-9  # with a = FLAT and b = -g / FLAT the gradient is g, whatever w (to 1e-9)
-
-
-def flat(*gradients):
-    g = np.array(gradients, dtype=float)
-    return np.full_like(g, FLAT), -g / FLAT, np.zeros(g.shape[1])
-
-
-def exact(*updates):
-    """With a = 1, w0 = 0, K = 1, lr = 1, the first update of client k is `updates[k]`."""
-    u = np.array(updates, dtype=float)
-    return np.ones_like(u), u, np.zeros(u.shape[1])
-
 
 RNG = np.random.default_rng(7)
 MANY = (RNG.uniform(0.5, 2, (5, 9)), RNG.normal(size=(5, 9)), RNG.normal(size=9))

@@ -24,7 +24,7 @@ def command(options: argparse.Namespace) -> int:
     from holdfast.experiment import Run, ready
     from holdfast.explain import explained
 
-    made = ready(Run(**given(options, {})))
+    made = ready(Run(**given(options, {})), costing=True)
     told = explained(made.federation.method, made.federation.sheet)
     if options.json:
         print(json.dumps(told))

@@ -29,6 +29,14 @@ OPTIONS: tuple[tuple[str, Any, str], ...] = (
     ("eval-every", int, "evaluate every so many rounds, and after the last (1)"),
     ("checkpoint-every", int, "keep a checkpoint every so many rounds, and at the end (10)"),
     ("on-nan", str, "an update that is not finite: 'stop', or 'drop' that client (stop)"),
+    (
+        "drift",
+        str,
+        "both (plain); period or client(alpha=0.1): each round's data is pooled and dealt anew, evenly or by classes; "
+        "for no drift, an iid split with both (both)",
+    ),
+    ("proxy", float, "share of the test data that the server keeps to learn on, for methods that do (0)"),
+    ("finetune", int, "epochs that every client tunes the final model on its own data, to score it (0)"),
     ("engine", str, "auto, loop or batched (auto: read from a table of measurements)"),
     ("lanes", int, "clients that batched steps at once (0: the plan chooses)"),
     ("compile", None, "compile the batched step with torch.compile"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import textwrap
 from typing import Any
 
 from holdfast.errors import Refused
@@ -13,7 +14,9 @@ EXAMPLES = """\
 examples:
   holdfast parts
   holdfast parts scaffold
+  holdfast parts --json
 """
+WIDTH = 120
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -21,79 +24,88 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def command(options: argparse.Namespace) -> int:
-    from holdfast.parts import REGISTRY
-    from holdfast.presets import PRESETS
+    from holdfast.catalogue import REFERENCE, everything
 
     if options.name is not None:
         return one(options.name, options.json)
     if options.json:
-        for name in sorted(REGISTRY):
-            print(json.dumps(facts(name)))
-        for name, text in PRESETS.items():
-            print(json.dumps({"preset": name, "method": text or "fedavg"}))
+        for found in everything():
+            print(json.dumps(found))
         return 0
-    print("parts")
-    for name in sorted(REGISTRY):
-        found = facts(name)
-        print(f"  {found['text']}\n      {found['about']}  [{', '.join(found['slots'])}]")
+    print(f"parts; cost of a client and round, in multiples of the model (measured on {REFERENCE})")
+    told = list(everything())
+    for found in (f for f in told if "part" in f):
+        print(found["text"])
+        for key in ("what", "equation", "source"):
+            line(key, found[key])
+        line("slots", ", ".join(found["slots"]))
+        line("cost", found["told_cost"] + (f" (beside {found['beside']})" if found["beside"] else ""))
     print("presets")
-    for name, text in PRESETS.items():
-        print(f"  {name:<15} {text or 'the plain average: no part'}")
+    for found in (f for f in told if "preset" in f):
+        print(f"  {found['preset']:<17} {found['method']:<32} {found['told_cost']}")
     return 0
 
 
-def facts(name: str) -> dict[str, Any]:
-    from holdfast.parts import REGISTRY
-
-    cls = REGISTRY[name]
-    slots = [slot.__name__.lower() for slot in cls.slots()]
-    return {"part": name, "text": cls().text(full=True), "slots": slots, "about": docstring(cls)[0]}
-
-
-def docstring(cls: type) -> list[str]:
-    return [line.strip() for line in (cls.__doc__ or "").strip().splitlines()]
+def line(key: str, value: str) -> None:
+    """'  key      value', wrapped under itself; nothing where there is no value."""
+    if value:
+        begin = f"    {key:<10} "
+        print(textwrap.fill(value, WIDTH, initial_indent=begin, subsequent_indent=" " * len(begin)))
 
 
 def one(name: str, as_json: bool) -> int:
+    from holdfast.catalogue import of_preset
     from holdfast.parts import REGISTRY
     from holdfast.presets import PRESETS
 
-    if name in PRESETS:
-        text = PRESETS[name] or "fedavg"
-        print(json.dumps({"preset": name, "method": text}) if as_json else f"{name} is the preset {text}")
-        return 0
-    if name not in REGISTRY:
+    if name not in REGISTRY and name not in PRESETS:
         near = difflib.get_close_matches(name, [*REGISTRY, *PRESETS], 3)
         raise Refused(
             f"unknown part '{name}'; " + (f"did you mean {' or '.join(near)}?" if near else "see holdfast parts")
         )
-    whole = details(name)
+    whole = details(name) if name in REGISTRY else of_preset(name)
     if as_json:
         print(json.dumps(whole))
-        return 0
-    print(f"{whole['text']}\n\n  " + "\n  ".join(whole["description"]))
-    print(f"\n  slots        {', '.join(whole['slots'])}")
-    for key in ("options", "memory", "state", "carry", "uplink", "neutral", "excludes"):
-        for entry, value in whole[key].items():
-            print(f"  {key:<12} {entry}: {value}")
-    print("\n" + whole["bibtex"])
+    elif name in REGISTRY:
+        show_part(whole)
+    else:
+        show_preset(whole)
     return 0
 
 
 def details(name: str) -> dict[str, Any]:
+    from holdfast.catalogue import of_part
     from holdfast.parts import REGISTRY
     from holdfast.references import bibtex
 
-    cls, part = REGISTRY[name], REGISTRY[name]()
-    options = {key: f"{value!r}, {cls.ranges.get(key, 'any')}" for key, value in part.options().items()}
-    return facts(name) | {
-        "description": docstring(cls),
-        "options": options,
-        "memory": dict.fromkeys(part.kept("memory"), "kept by a client"),
-        "state": dict.fromkeys(part.kept("state"), "kept by the server"),
-        "carry": dict.fromkeys(part.kept("carry"), "lives for one local run"),
-        "uplink": {key: f"sent up, {how}" for key, how in cls.uplink.items()},
-        "neutral": {key: f"changes nothing at {value}" for key, value in cls.neutral.items()},
-        "excludes": dict(cls.excludes),
-        "bibtex": bibtex(cls.cites),
+    found, doc = of_part(name), (REGISTRY[name].__doc__ or "").strip()
+    return found | {
+        "description": [text.strip() for text in doc.splitlines()],
+        "bibtex": "\n".join(bibtex(key) for key in found["cites"]),
     }
+
+
+def show_part(whole: dict[str, Any]) -> None:
+    print(f"{whole['text']}\n")
+    print("\n".join("    " + text for text in whole["description"]) + "\n")
+    line("slots", ", ".join(whole["slots"]))
+    line("cost", whole["told_cost"] + (f" (beside {whole['beside']})" if whole["beside"] else ""))
+    for key, option in whole["options"].items():
+        line("option", f"{key}: {option['default']}, {option['range']}")
+    for key, about in (("memory", "kept by a client"), ("state", "kept by the server"), ("carry", "of one local run")):
+        for name in whole[key]:
+            line(key, f"{name}: {about}")
+    for name, how in whole["uplink"].items():
+        line("uplink", f"{name}: sent up, {how}")
+    for name, value in whole["neutral"].items():
+        line("neutral", f"{name}: changes nothing at {value}")
+    for name, why in whole["excludes"].items():
+        line("excludes", f"{name}: {why}")
+    print("\n" + whole["bibtex"])
+
+
+def show_preset(whole: dict[str, Any]) -> None:
+    print(f"{whole['preset']} is the preset {whole['method']}\n")
+    for name in whole["parts"]:
+        line(name, details(name)["what"])
+    line("cost", whole["told_cost"])

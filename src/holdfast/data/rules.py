@@ -159,7 +159,7 @@ def _log_shares(rng: Generator, alpha: float, rows: int, columns: int) -> np.nda
     return np.log(rng.standard_gamma(alpha + 1, (rows, columns))) - rng.standard_exponential((rows, columns)) / alpha
 
 
-def _shares(rng: Generator, alpha: float, count: int) -> np.ndarray:
+def dirichlet_shares(rng: Generator, alpha: float, count: int) -> np.ndarray:
     """One draw of Dirichlet(alpha)."""
     logs = _log_shares(rng, alpha, 1, count)[0]
     shares = np.exp(logs - logs.max())
@@ -172,7 +172,7 @@ def _classwise(
     """FedLAW's: every class is cut by shares over the clients, rounded; the last client takes the rest. No guard."""
     counts = np.zeros((clients, total), dtype=np.int64)
     for label, pool in enumerate(_pools(labels, total)):
-        wanted = np.rint(_shares(rng, alpha, clients) * len(pool)).astype(np.int64)
+        wanted = np.rint(dirichlet_shares(rng, alpha, clients) * len(pool)).astype(np.int64)
         cuts = np.minimum(np.cumsum(wanted), len(pool))
         cuts[-1] = len(pool)
         counts[:, label] = np.diff(cuts, prepend=0)
@@ -204,7 +204,7 @@ def _minimum(
 def _try_minimum(sizes: list[int], rng: Generator, alpha: float, clients: int) -> np.ndarray | None:
     counts = np.zeros((clients, len(sizes)), dtype=np.int64)
     for label, size in enumerate(sizes):
-        shares = _shares(rng, alpha, clients) * (counts.sum(axis=1) < sum(sizes) / clients)
+        shares = dirichlet_shares(rng, alpha, clients) * (counts.sum(axis=1) < sum(sizes) / clients)
         if shares.sum() == 0:  # all mass on clients that are full: the official code divides 0 by 0 here
             return None
         cuts = (np.cumsum(shares / shares.sum()) * size).astype(np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -38,16 +39,22 @@ def measured() -> list[dict[str, Any]]:
     return json.loads(files("holdfast.execute").joinpath("engines.json").read_text())["rows"]
 
 
-def choose(model: str, size: int, cohort: int, device: str) -> Choice:
-    """For a model by name (one of the table's), samples of so many numbers, and a number of clients a round."""
+def choose(model: str, size: int, cohort: int, device: str, name: str = "") -> Choice:
+    """For a model by name (one of the table's), samples of so many numbers, and a number of clients a round.
+
+    `name` is the model's own, where it was only taken for one of the table.
+    """
     if device != "cpu":
         return Choice("batched", min(cohort, 64), f"batched: {device} steps many clients at once")
     rows = [row for row in measured() if row["model"] == model]
     row = min(rows, key=lambda row: abs(math.log(row["size"] / size)) + abs(math.log(row["cohort"] / cohort)))
-    ratio = f"{row['ratio']:.2f}x the speed of loop for {model} with {row['cohort']} clients and {row['size']} inputs"
-    if row["ratio"] > 1:
-        return Choice("batched", min(cohort, LANES), f"batched: measured {ratio}")
-    return Choice("loop", 1, f"loop: batched measured {ratio}")
+    speed, at = f"{row['ratio']:.2f}x the speed of loop", f"with {row['cohort']} clients and {row['size']} inputs"
+    faster = row["ratio"] > 1
+    if name in ("", model):
+        said = f"{'' if faster else 'batched '}measured {speed} for {model} {at}"
+    else:
+        said = f"taken for {model}, which was measured {speed}{'' if faster else ' batched'} {at}"
+    return Choice("batched", min(cohort, LANES), f"batched: {said}") if faster else Choice("loop", 1, f"loop: {said}")
 
 
 def like(name: str, module: nn.Module) -> str:
@@ -65,7 +72,8 @@ def trial(method: Method, task: Task, options: Options, down: Down, cohort: Coho
     """Why a model cannot be mapped over clients; empty if it can. Steps two clients once."""
     few = mapped(lambda t: t[:2], cohort)._replace(index=cohort.index[:2, :1], live=cohort.live[:2, :1])
     try:
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # torch's own, of what it has no mapped kernel for
             Batched(method, task, 2)(options, down, few, feed)
     except Refused:
         raise

@@ -52,6 +52,7 @@ class ResNet20(nn.Module):
                 inputs = width
         self.blocks = nn.Sequential(*blocks)
         self.head = nn.Linear(inputs, classes)
+        self.last_stage = tuple(f"blocks.{i}" for i in range(len(blocks) - BLOCKS, len(blocks)))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         features = self.blocks(self.norm(self.conv(x)).relu()).mean((2, 3))

@@ -35,6 +35,7 @@ class MLP(nn.Module):
         widths = [math.prod(shape)] + [hidden] * layers
         blocks = [nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(widths)]
         self.body = nn.Sequential(*blocks)
+        self.last_stage = (f"body.{layers - 1}",)
         self.head = nn.Linear(hidden, classes)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -52,6 +53,7 @@ class CNN(nn.Module):
         self.norm1 = norm_layer(norm, width, groups)
         self.conv2 = nn.Conv2d(width, 2 * width, 3, stride=2, padding=1, bias=bias)
         self.norm2 = norm_layer(norm, 2 * width, groups)
+        self.last_stage = ("conv2", "norm2")
         self.hidden = nn.Linear(2 * width * 16, 64)
         self.head = nn.Linear(64, classes)
 

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from holdfast.errors import Refused
 from holdfast.method import Part, part
-from holdfast.slots import Private
+from holdfast.slots import Private, meant
 from holdfast.vector import Layout
 
 
@@ -16,14 +15,4 @@ class Per(Part, Private):
     layers: str = "head"
 
     def private(self, layout: Layout) -> tuple[str, ...]:
-        starts = tuple(part.strip() for part in self.layers.split(","))
-        names = layout.head if self.layers == "head" else tuple(n for n in layout.names if n.startswith(starts))
-        if not names:
-            raise Refused(
-                f"per(layers={self.layers!r}): no tensor of the model is meant; it has {', '.join(layout.names)}"
-            )
-        if set(names) == set(layout.names):
-            raise Refused(
-                f"per(layers={self.layers!r}) keeps every tensor of the model private, so nothing is learned together"
-            )
-        return names
+        return meant(layout, self.layers, "per")

@@ -1,21 +1,27 @@
 from __future__ import annotations
 
+from typing import Literal
+
 from holdfast.method import Part, part
-from holdfast.slots import Cast, Close, Correct, Round, Step, Update, zeros
+from holdfast.slots import Cast, Close, Correct, Descend, Round, Step, Update, When, scalar, zeros
 from holdfast.vector import Record, Vector
 
 
 @part("scaffold", cites="karimireddy2020")
-class Scaffold(Part, Cast, Correct, Close, Update):
+class Scaffold(Part, Cast, Correct, Descend, Close, Update):
     """Steers local gradients by the difference of the server's and the client's control variates.
 
     g + c - c_i;  c_i <- c_i - c - (w - w_start)/(K lr);  c <- c + 1/N sum_S (c_i' - c_i).
     Karimireddy et al. 2020, alg. 1, option II.  K counts plain steps: beside momentum it is
     (K - b (1 - b^K)/(1 - b))/(1 - b), without which the variates come out 1/(1 - b) too large and diverge.
+    option 'I': c_i <- the client's gradient at w^t, gathered over the batches it visits, at one more pass a step.
     """
 
+    option: Literal["II", "I"] = "II"
+    only = {Descend: ("option", "I")}
     memory = {"c": zeros}
     state = {"c": zeros}
+    carry = {"g": When("option", "I", zeros), "rows": When("option", "I", scalar(0))}
     uplink = {"dc": "mean"}
     observes = frozenset({Cast, Close, Update})
 
@@ -25,8 +31,16 @@ class Scaffold(Part, Cast, Correct, Close, Update):
     def correct(self, s: Step) -> Vector:
         return s.down["c"] - s.mem["c"]
 
+    def descend(self, g: Vector, carry: Record, s: Step) -> tuple[Vector, Record]:
+        rows = s.batch.live.sum()
+        at = s.layout.shared(s.grad(s.data_loss, s.anchor))
+        return g, {"g": carry["g"] + rows * at, "rows": carry["rows"] + rows}
+
     def close(self, delta: Vector, s: Step) -> tuple[Vector, Record, Record]:
-        c = s.mem["c"] - s.down["c"] - (s.w - s.start) / (s.span * s.lr)
+        if self.option == "II":
+            c = s.mem["c"] - s.down["c"] - (s.w - s.start) / (s.span * s.lr)
+        else:
+            c = s.carry["g"] / s.carry["rows"].clamp(min=1)
         return delta, {"dc": c - s.mem["c"]}, {"c": c}
 
     def update(self, delta: Vector, r: Round) -> tuple[Vector, Record]:

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from holdfast import noise, spectrum
 from holdfast.method import Part, part
 from holdfast.slots import Perturb, Step
-from holdfast.spectrum import highpass
 from holdfast.vector import Vector
 
 
@@ -11,12 +16,22 @@ class SpecPert(Part, Perturb):
     """Removes the lowest frequencies of every tensor's SAM perturbation, which is not scaled back to its radius.
 
     e <- HP_r(e) tensor by tensor.  FedFFT, alg. 1, eq. 5-8.  Private tensors are perturbed unfiltered.
+    Controls: band (other bins; number `draw`), match (as long as before, so that the radius is rho again).
     """
 
     r: float = 0.01
+    band: Literal["low", "high", "random", "fresh"] = "low"
+    match: Literal["none", "tensor", "model"] = "none"
+    draw: int = 0
     ranges = {"r": "in [0, 1]"}
     neutral = {"r": 0.0}
 
     def perturb(self, e: Vector, s: Step) -> Vector:
-        private = s.layout.private
-        return s.layout.map(lambda name, t: t if name in private else highpass(t, self.r), e)
+        key = s.key if self.band == "fresh" else noise.fold(torch.zeros_like(s.key) + self.draw, self.tag)
+
+        def one(name: str, t: Tensor) -> Tensor:
+            if name in s.layout.private:
+                return t
+            return spectrum.highpass(t, self.r, self.band, noise.fold(key, s.layout.names.index(name)))
+
+        return spectrum.matched(s.layout, e, s.layout.map(one, e), self.match)

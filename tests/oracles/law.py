@@ -1,0 +1,50 @@
+"""FedLAW: Li et al., ICML 2023; MS 12.4. `proxy` = (a, b) of one more quadratic: the loss on the server's own data.
+
+form "exp": softmax(x_1..m) and exp(x_g), from log p_k and 0; "quad": squares, from the same weights and gamma = 1.
+start "uniform": quad's weights begin equal, as in the released code (server_funct.py), whatever the sizes.
+"""
+
+import numpy as np
+from _problem import grad, participation
+
+
+def mixed(x, models, form):
+    """gamma sum_k lambda_k w_k."""
+    if form == "exp":
+        e = np.exp(x[:-1])
+        return np.exp(x[-1]) * (e / e.sum()) @ models
+    return x[-1] ** 2 * (x[:-1] ** 2 / (x[:-1] ** 2).sum()) @ models
+
+
+def learned(x, models, proxy, form, lr, epochs, h=1e-30):
+    """One full-batch Adam step an epoch (betas .5, .999), halved every 20; the gradient by a complex step."""
+    m, v = np.zeros_like(x), np.zeros_like(x)
+    for t in range(epochs):
+        g = np.empty_like(x)
+        for i, unit in enumerate(np.eye(len(x))):
+            z = mixed(x + 1j * h * unit, models, form)
+            g[i] = (0.5 * proxy[0] * (z - proxy[1]) ** 2).sum().imag / h
+        m, v = 0.5 * m + 0.5 * g, 0.999 * v + 0.001 * g**2
+        m_hat, v_hat = m / (1 - 0.5 ** (t + 1)), v / (1 - 0.999 ** (t + 1))
+        x = x - lr * 0.5 ** (t // 20) * m_hat / (np.sqrt(v_hat) + 1e-8)
+    return x
+
+
+def trajectory(
+    a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, proxy, law_lr=0.01, epochs=20, form="exp", start="sizes"
+):  # fmt: skip
+    K, n, cohorts = participation(a, steps, cohort, sizes)
+    w, path = w0, []
+    for t in range(rounds):
+        S = cohorts[t % len(cohorts)]
+        models = []
+        for k in S:
+            x = w
+            for _ in range(K[k]):
+                x = x - lr * grad(a[k], b[k], x)
+            models.append(x)
+        p = n[S] / n[S].sum() if start == "sizes" else np.full(len(S), 1 / len(S))
+        x0 = np.append(np.log(p), 0.0) if form == "exp" else np.append(np.sqrt(p), 1.0)
+        w = mixed(learned(x0, np.array(models), proxy, form, law_lr, epochs), np.array(models), form)
+        path.append(w)
+    return np.array(path)
