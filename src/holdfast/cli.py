@@ -6,6 +6,7 @@ import argparse
 import difflib
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -23,14 +24,17 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
 
     def error(self, message: str) -> NoReturn:
-        parsers = [self, *(p for a in self._actions if isinstance(a.choices, dict) for p in a.choices.values())]
-        known = [text for parser in parsers for action in parser._actions for text in action.option_strings]
-        known += [name for a in self._actions if isinstance(a.choices, dict) for name in a.choices]
-        for word in message.split():
-            near = difflib.get_close_matches(word.split("=")[0].strip("',:"), known, 1)
-            if near and near[0] != word.strip("',:()") and (word.startswith("--") or "invalid choice" in message):
-                message += f"; did you mean {near[0]}?"
-                break
+        wrong = re.search(r"invalid choice: '([^']*)'", message)
+        if wrong:
+            names, words = [name for a in self._actions for name in a.choices or ()], [wrong[1]]
+        else:
+            names = [text for action in self._actions for text in action.option_strings]
+            words = [word.split("=")[0].strip("',:") for word in message.split() if word.startswith("--")]
+        near = [
+            found[0] for word in words if word not in names and (found := difflib.get_close_matches(word, names, 1))
+        ]
+        if near:
+            message += f"; did you mean {' and '.join(near)}?"
         self.exit(2, f"{self.prog}: {message}\n  {self.prog} --help lists what there is\n")
 
 
@@ -68,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain(options, failed, 1)
     except BrokenPipeError:  # whoever read the output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return int(hasattr(options, "resume"))  # a run has stopped short; a list has been read as far as was wanted
     except KeyboardInterrupt:
         kept = getattr(options, "out", None)
         print("\nstopped" + ("; --resume goes on from the last checkpoint" if kept else ""), file=sys.stderr)
@@ -86,11 +90,10 @@ def complain(options: argparse.Namespace | None, error: Exception, code: int) ->
     if options is not None and options.debug:
         raise error
     problems = error.problems if isinstance(error, Refused) else (str(error),)
+    lines = [f"holdfast: {len(problems)} problems", *(f"- {p}".replace("\n", "\n  ") for p in problems)]
     if len(problems) == 1:
-        print(f"holdfast: {problems[0]}", file=sys.stderr)
-    else:
-        print(
-            "\n- ".join([f"holdfast: {len(problems)} problems", *(p.replace("\n", "\n  ") for p in problems)]),
-            file=sys.stderr,
-        )
+        lines = [f"holdfast: {problems[0]}"]
+    if isinstance(error, Refused) and error.advice:
+        lines.append(f"  {error.advice}")
+    print("\n".join(lines), file=sys.stderr)
     return code

@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from holdfast.check import sheet
-from holdfast.data import sets, splits
 from holdfast.data.named import expression
 from holdfast.data.plan import Work, generator, sample
 from holdfast.data.proxy import parted
@@ -21,13 +20,13 @@ from holdfast.data.splits import Split
 from holdfast.errors import Problem, Refused
 from holdfast.execute import auto, tensors
 from holdfast.method import Method
-from holdfast.models import zoo
 from holdfast.options import DTYPES, GIVEN, attempt, cohort_of, drift_of, numbers, text_of, whole
 from holdfast.personal import PLAIN, Tuning
 from holdfast.round import cast
 from holdfast.simulate import Federation, State, gather
 from holdfast.task import Batch, Task
-from holdfast.text import made, one, parse
+from holdfast.text import one
+from holdfast.wanted import wanted_data, wanted_method, wanted_model, wanted_split, with_server_lr, without_data
 
 EPOCHS = 5
 SMALL = 256 * 2**20  # bytes of samples that are normalised once instead of batch by batch
@@ -118,8 +117,8 @@ def ready(run: Run, plan: Plan | None = None, costing: bool = False) -> Ready:
     Only to tell the costs of a method (`costing`), what no cost depends on may be missing.
     """
     problems = numbers(run)
-    sound = not problems
-    method = attempt(problems, lambda: with_server_lr(run, wanted_method(run)) if sound else wanted_method(run), "method")
+    wanted = wanted_method if problems else with_server_lr
+    method = attempt(problems, lambda: wanted(run), "method")
     data = attempt(problems, lambda: wanted_data(run.data), "data")
     split = attempt(problems, lambda: wanted_split(run, data), "split") if data is not None else None
     module = attempt(problems, lambda: wanted_model(run, data), "model") if data is not None else None
@@ -135,68 +134,6 @@ def ready(run: Run, plan: Plan | None = None, costing: bool = False) -> Ready:
             f"{method} learns on labelled samples at the server, and there are none; give them by --proxy 0.02"
         )
     return made
-
-
-def wanted_method(run: Run) -> Method:
-    if isinstance(run.method, Method):
-        return run.method
-    return parse(text_of(run.method, "method"))
-
-
-def with_server_lr(run: Run, method: Method) -> Method:
-    return method if run.server_lr == 1 else method + made("server", {"lr": float(run.server_lr)})
-
-
-def wanted_data(data: str | Dataset) -> Dataset:
-    if isinstance(data, Dataset):
-        return data
-    call = one(text_of(data, "data set"), "data set")
-    return sets.load(call.name, call.options)
-
-
-def wanted_split(run: Run, data: Dataset) -> Split:
-    if isinstance(run.split, Split):
-        return within(run.split, data)
-    text = text_of(run.split, "split")
-    if text.endswith(".json"):
-        return within(Split.load(text), data)
-    call = one(text, "split")
-    return splits.make(call.name, call.options, data.y, data.classes, run.seed, text)
-
-
-def within(split: Split, data: Dataset) -> Split:
-    largest = max((int(rows.max()) for rows in split.clients if len(rows)), default=-1)
-    if largest >= len(data.y):
-        raise Refused(f"the split names sample {largest}, and {data.name} has {len(data.y)}; it is of another data set")
-    return split
-
-
-def wanted_model(run: Run, data: Dataset) -> nn.Module:
-    if isinstance(run.model, nn.Module):
-        return run.model
-    call = one(text_of(run.model, "model"), "model")
-    return zoo.build(call.name, call.options, data.shape, data.classes, run.seed)
-
-
-def without_data(run: Run) -> list[str]:
-    """Where the data is missing, split and model can still be checked for what needs no data."""
-    problems: list[str] = []
-
-    def split(text: str) -> None:
-        call = one(text, "split")
-        splits.check(call.name, call.options)
-
-    def model(text: str) -> None:
-        call = one(text, "model")
-        zoo.check(call.name, call.options)
-
-    if isinstance(run.split, str) and run.split.endswith(".json"):
-        attempt(problems, lambda: Split.load(str(run.split)), "split")
-    elif not isinstance(run.split, Split):
-        attempt(problems, lambda: split(text_of(run.split, "split")), "split")
-    if not isinstance(run.model, nn.Module):
-        attempt(problems, lambda: model(text_of(run.model, "model")), "model")
-    return problems
 
 
 def alone(key: str, value: Any) -> list[str]:
@@ -284,7 +221,8 @@ def planned(run: Run, fed: Federation, module: nn.Module) -> Plan:
     """The engine that was asked for or that the table names; where a model cannot be mapped, the loop, and why."""
     many = fed.cohort if isinstance(fed.cohort, int) else math.ceil(fed.cohort * len(fed.clients))
     name = one(run.model, "model").name if isinstance(run.model, str) else ""
-    choice = auto.choose(auto.like(name, module), math.prod(fed.data.shape), many, run.device, name)
+    like = auto.like(name, module)
+    choice = auto.choose(like, math.prod(fed.data.shape), many, run.device, taken=like != name)
     if run.engine != "auto":
         choice = auto.Choice(
             run.engine, 1 if run.engine == "loop" else min(many, auto.LANES), f"{run.engine}: asked for"

@@ -10,6 +10,7 @@ from holdfast.references import bibtex
 from holdfast.slots import SLOTS, Cast, Merge, Update, Weigh
 
 SERVER = (Cast, Weigh, Merge, Update)
+NAMES = {"memory": "kept by a client", "state": "kept by the server (its model included)"}  # of the data sheet
 ALWAYS = "mcmahan2017"  # every method here averages what clients trained
 
 
@@ -18,13 +19,14 @@ def explained(method: Method, sheet: Sheet) -> dict[str, Any]:
     return {
         "method": method.text(full=True),
         "pipeline": pipeline(method),
-        "sheet": sheet.rows(),
+        "parts": {p.name: sentence(type(p)) for p in method.parts},
+        "sheet": [(NAMES.get(name, name), value) for name, value in sheet.rows()],
         "citations": [bibtex(key) for key in cites],
     }
 
 
 def pipeline(method: Method) -> list[dict[str, str]]:
-    """One entry for every slot that a part fills, in the order in which a round calls them."""
+    """One entry for every slot that a part fills, in the order in which a round calls them: what the slot is for."""
     steps: list[dict[str, str]] = []
     for slot in SLOTS:
         if slot is Weigh and not method.slot(Weigh):
@@ -33,6 +35,14 @@ def pipeline(method: Method) -> list[dict[str, str]]:
         for p in method.slot(slot):
             assert isinstance(p, Part)
             where = "server" if slot in SERVER else "client"
-            does = (type(p).__doc__ or "").strip().splitlines()[0]
-            steps.append({"where": where, "slot": slot.__name__.lower(), "part": p.text(), "does": does})
+            steps.append({"where": where, "slot": slot.__name__.lower(), "part": p.text(), "does": purpose(slot)})
     return steps
+
+
+def purpose(slot: type) -> str:
+    """The first line that the slot's own hook says of itself."""
+    return sentence(getattr(slot, slot.__name__.lower()))
+
+
+def sentence(thing: Any) -> str:
+    return (thing.__doc__ or "").strip().partition("\n")[0]

@@ -104,12 +104,17 @@ def alone(folder: Path) -> Iterator[None]:
 
 def trim(folder: Path, rounds: int) -> list[Row]:
     """The rows up to the checkpoint; later ones were of rounds that will be done again."""
+    rows = [row for row in lines(folder) if row["round"] <= rounds]
+    checkpoint.replace(folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())
+    return rows
+
+
+def lines(folder: Path) -> list[Row]:
+    """The rows as they stand there."""
     path, rows = folder / "metrics.jsonl", list[Row]()
     for line in path.read_text().splitlines() if path.exists() else []:
         with contextlib.suppress(ValueError):  # the line that a kill cut short
             rows.append(json.loads(line))
-    rows = [row for row in rows if row["round"] <= rounds]
-    checkpoint.replace(path, "".join(json.dumps(row) + "\n" for row in rows).encode())
     return rows
 
 

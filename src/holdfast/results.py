@@ -17,14 +17,15 @@ import torch
 
 from holdfast import checkpoint
 from holdfast.data.splits import Split
-from holdfast.errors import Failed, Refused
+from holdfast.errors import Failed, Problem, Refused
 from holdfast.experiment import KINDS, Plan, Ready, Run, ready
-from holdfast.folder import alone, create, keep, made_folder, opened, restore, trim, vacant
+from holdfast.folder import alone, create, keep, lines, made_folder, opened, restore, trim, vacant
 from holdfast.options import attempt, numbers
 from holdfast.round import Server
 from holdfast.simulate import Row, State, advance
 
 GROWS = {"rounds"}  # what a resumed run may change
+PLANNED = {"engine", "lanes", "threads"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,7 @@ class Result:
     folder: Path | None
     server: Server
     done: bool = True  # False if it was stopped before its last round
+    stopped: bool = False  # whether somebody asked to stop
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -67,15 +69,27 @@ def go(
     with contextlib.ExitStack() as held:
         made, state, rows = begun(run, folder, resume, given, tell, held, like)
         tell(f"{made.federation.method}: {made.plan.why}")
-        if made.federation.longest == 1 and not made.federation.drift.redraws:
-            tell("every client takes one local step a round: parts that act between steps change nothing; see --epochs")
+        for text in remarks(made):
+            tell(text)
         held.enter_context(threads(made.plan.threads))
         stopped = held.enter_context(patience(tell))
         while state.round < made.run.rounds and not stopped.is_set():
             row = kept_round(made, state, folder, stopped)
             rows.append(row)
             each(row, made.run.rounds)
-        return Result(made.run, made.plan, rows, folder, state.server, state.round >= made.run.rounds)
+        done = state.round >= made.run.rounds
+        return Result(made.run, made.plan, rows, folder, state.server, done, stopped.is_set())
+
+
+def remarks(made: Ready) -> Iterator[str]:
+    """What looks like a mistake and may be meant."""
+    fed = made.federation
+    if fed.longest == 1 and not fed.drift.redraws:
+        yield "every client takes one local step a round: parts that act between steps change nothing; see --epochs"
+    unseen = sorted(set(fed.data.test_y.unique().tolist()) - set(fed.data.y.unique().tolist()))
+    if unseen:
+        listed = ", ".join(map(str, unseen[:8])) + (", ..." if len(unseen) > 8 else "")
+        yield f"test labels that no training sample has: {listed}; nothing can learn them"
 
 
 def kept_round(made: Ready, state: State, folder: Path | None, stopped: threading.Event) -> Row:
@@ -86,6 +100,7 @@ def kept_round(made: Ready, state: State, folder: Path | None, stopped: threadin
         keep(folder, state)
         raise
     if folder:
+        (folder / "checkpoint").mkdir(exist_ok=True)  # before any row: where it is missing later, it was removed
         with (folder / "metrics.jsonl").open("a") as file:
             file.write(json.dumps(row, allow_nan=False) + "\n")
     if state.round % made.run.checkpoint_every == 0 or state.round == made.run.rounds or stopped.is_set():
@@ -136,7 +151,7 @@ def resumed(
     run: Run, folder: Path, given: set[str] | None, tell: Callable[[str], None]
 ) -> tuple[Ready, State, list[Row]]:
     stored, plan, facts = opened(folder)
-    run = merged(run, stored, given, folder)
+    run = merged(run, stored, given, folder, plan)
     made = remade(run, folder, plan, facts)
     if plan.torch != torch.__version__:
         tell(f"planned with torch {plan.torch}, going on with {torch.__version__}: bits may differ")
@@ -144,12 +159,27 @@ def resumed(
     snapshot = checkpoint.load(folder / "checkpoint", tell)
     if snapshot:
         restore(state, snapshot)
+    else:
+        not_lost(folder, Run(**stored))
     create(folder, made)
     rows = trim(folder, state.round)
     if [row["round"] for row in rows] != list(range(1, state.round + 1)):
         tell(f"{folder / 'metrics.jsonl'} lacks rows of rounds that are done; they stay missing")
     tell(f"resumed after round {state.round} of {run.rounds}")
     return made, state, rows
+
+
+def not_lost(folder: Path, run: Run) -> None:
+    """Without a checkpoint a run begins anew, unless its rows say that there was one.
+
+    A kill between a row and its checkpoint leaves the folder, and no more rows than a checkpoint waits for.
+    """
+    done, path = len(lines(folder)), folder / "checkpoint"
+    if done > run.checkpoint_every or (not path.exists() and done >= min(run.checkpoint_every, run.rounds)):
+        raise Refused(
+            f"{path} has no checkpoint, and {folder / 'metrics.jsonl'} has rows of {done} rounds: they would be "
+            "trained anew and written over; bring the checkpoint back, or start anew with another --out"
+        )
 
 
 def remade(run: Run, folder: Path, plan: Plan, facts: dict[str, Any]) -> Ready:
@@ -168,21 +198,25 @@ def same_start(made: Ready, facts: dict[str, Any], what: str) -> None:
         raise Refused(f"{what} was started from something else: {was}; bring that back, or start anew elsewhere")
 
 
-def merged(run: Run, stored: dict[str, Any], given: set[str] | None, folder: Path) -> Run:
-    """The stored options with those that may change; any other difference is named."""
+def merged(run: Run, stored: dict[str, Any], given: set[str] | None, folder: Path, plan: Plan | None = None) -> Run:
+    """The stored options with those that may change; any other difference is named.
+
+    What the plan fixed may be given as the plan has it.
+    """
     given = {f.name for f in fields(Run)} if given is None else given
     old, problems = Run(**stored), numbers(run)
 
     def compare(key: str) -> None:
-        if run.text(key) != old.text(key):
+        if run.text(key) != old.text(key) and (key not in PLANNED or getattr(run, key) != getattr(plan, key, None)):
             raise Refused(f"{key.replace('_', '-')} is {old.text(key)!r} in {folder} and {run.text(key)!r} now")
 
     for key in sorted(given - GROWS - {"cohort", "drift"} if problems else given - GROWS):
-        attempt(problems, lambda key=key: compare(key))
+        attempt(problems, lambda key=key: compare(key), key)
     if "rounds" in given and isinstance(run.rounds, int) and run.rounds < old.rounds:
-        problems.append(f"rounds is {old.rounds} in {folder} and {run.rounds} now; it can only grow")
+        said = f"rounds is {old.rounds} in {folder} and {run.rounds} now; it can only grow"
+        problems.append(Problem(said, "rounds"))
     if problems:
-        raise Refused(*problems, "resume with the same options, or start another run with another --out")
+        raise Refused(*problems, advice="resume with the same options, or start anew with another --out")
     rounds = run.rounds if "rounds" in given else old.rounds
     # Objects given in Python have no text to be read back from; the facts tell whether they are the same ones.
     objects = {k: getattr(run, k) for k in given & {"method", *KINDS} if not isinstance(getattr(run, k), str)}

@@ -197,10 +197,12 @@ def stage_of(module: nn.Module) -> tuple[str, ...]:
 
 
 def call(module: nn.Module, tensors: Record, x: Tensor) -> Output:
+    tap, ends = (cast("_Tap | None", getattr(module, name, None)) for name in ("hf_tap", "hf_stage"))
+    for caught in (tap, ends):
+        if caught:  # of a call that ended in an error
+            caught.clear()
     out: Any = functional_call(module, tensors, (x,), tie_weights=getattr(module, "hf_tied", True))
-    tap = cast("_Tap | None", getattr(module, "hf_tap", None))
     features = tap.pop() if tap else None
-    ends = cast("_Tap | None", getattr(module, "hf_stage", None))
     stage = (ends.pop(0), ends.pop(0)) if ends else None
     if isinstance(out, tuple):
         logits, own, *_ = (*cast("tuple[Tensor, ...]", out), None)

@@ -51,7 +51,7 @@ def drawn(part):
     return order
 
 
-def applied(text, arrays, names=None, key=0, step=0, private=()):
+def applied(text, arrays, names=None, key: int | torch.Tensor = 0, step=0, private=()):
     """What the one filter in `text` makes of a list of tensors: a gradient, or a perturbation if it is a Perturb.
 
     The vector is padded, as a model's is; the padding must stay zero.

@@ -243,7 +243,7 @@ def test_pcgrad_may_meet_itself(form, engine):
     np.testing.assert_allclose(got.numpy(), expected, rtol=1e-12)
 
 
-def missing(text, key=0, step=0):
+def missing(text: str, key: int | torch.Tensor = 0, step: int = 0) -> list[int]:
     """Which rFFT bins a filter takes out of a tensor of eight entries."""
     impulse = np.eye(8)[0]  # all bins are one
     return [i for i, x in enumerate(np.fft.rfft(applied(text, [impulse], ["weight"], key, step)[0])) if abs(x) < 1e-12]

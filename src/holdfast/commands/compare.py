@@ -6,16 +6,22 @@ import argparse
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.commands.options import EXTRAS, add_file, add_options, given, read
+from holdfast.commands.given import given, placed
+from holdfast.commands.options import EXTRAS, add_file, add_options
 from holdfast.errors import Refused
+
+if TYPE_CHECKING:
+    from holdfast.table import Comparison
 
 EXAMPLES = """\
 examples:
   holdfast compare --methods "fedavg; scaffold; fedavg + specgrad(r=0.05)" --seeds 3 --out runs/c
-  holdfast compare --methods "fedavg; feddyn" --rounds 100 --target 0.9 --out runs/d --resume
+  holdfast compare --methods "fedavg; feddyn" --rounds 100 --target 0.9 --out runs/d
+  holdfast compare --out runs/d --resume
   holdfast compare comparison.toml --set rounds=20 --out runs/e
 """
 
@@ -28,7 +34,7 @@ def add(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--seeds", type=int, default=quiet, help="seeds a method, counted from --seed (3)")
     command.add_argument(
-        "--target", type=float, default=quiet, help="accuracy to reach (what the first method reaches)"
+        "--target", type=float, default=quiet, help="accuracy to reach, a share (what the first method reaches)"
     )
     add_options(command)
     command.add_argument("--out", help="the folder of the comparison", required=True)
@@ -36,46 +42,52 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def command(options: argparse.Namespace) -> int:
-    asked = given(options, read(options.experiment)[0])
-    asked |= {key: getattr(options, key) for key in EXTRAS if hasattr(options, key)}
-    methods, seeds, target = asked.pop("methods", ""), asked.pop("seeds", 3), asked.pop("target", None)
-    if "method" in asked:
-        raise Refused("a comparison has methods, not a method; write methods = [...] or --methods")
-    texts = methods.split(";") if isinstance(methods, str) else methods
-    from holdfast.compare import aim, compare, table, verdict
-    from holdfast.experiment import Run
+    asked = given(options)
+    if "method" in asked.values:
+        place = asked.places["method"]
+        said = "a comparison has methods, not a method; write methods = [...] or --methods"
+        raise Refused(f"{place}: {said}" if place else said)
+    from holdfast import agreed, experiment
+    from holdfast.compare import compare
     from holdfast.live import Live
+    from holdfast.table import FOOTNOTE, table, verdict
+
+    def alone(key: str, value: Any) -> list[str]:
+        return (agreed if key in EXTRAS else experiment).alone(key, value)
 
     out = Path(options.out)
-    with Live(options.json) as live:
-        wanted = [text.strip() for text in texts if text.strip()]
-        found = compare(Run(**asked), wanted, seeds, out, options.resume, target, live.tell, live.round)
-    rows = table(found)
-    kept = [out / entry.folder for entry in found.entries if entry.rows]
-    page = write_page(out, kept, rows, verdict(found), aim(found)) if kept else None
+    with placed(asked, alone), Live(options.json) as live:
+        found = compare(asked.values, out, options.resume, live.tell, live.round)
+    rows, page = table(found), write_page(out, found)
     if options.json:
-        print(
-            json.dumps(
-                {"table": rows, "verdict": verdict(found), "page": str(page) if page else None, "done": found.done}
-            )
-        )
+        last = {"table": rows, "verdict": verdict(found), "page": str(page) if page else None, "done": found.done}
+        print(json.dumps(last))
     else:
         print(aligned(rows))
-        print("accuracy in %, mean ± sd over seeds; last ten: mean of the last ten evaluated rounds")
+        print(FOOTNOTE)
         print(verdict(found))
         print(f"page {page}" if page else "no page: no run has a round")
     if not found.done:
         print("stopped before the end; --resume goes on", file=sys.stderr)
-    failed = any(entry.failure for entry in found.entries)
-    return 0 if found.done and not failed else 1
+    return 0 if found.done and not any(entry.failure for entry in found.entries) else 1
 
 
-def write_page(out: Path, runs: list[Path], rows: list[dict[str, str]], title: str, target: float | None) -> Path:
+def write_page(out: Path, found: Comparison) -> Path | None:
+    """The page of all runs that have a round, under the names by which their methods were asked for."""
     from holdfast.report import find, grouped, render, write
+    from holdfast.table import aim, table, verdict
+    from holdfast.text import parse
 
+    kept = [out / entry.folder for entry in found.entries if entry.rows]
+    if not kept:
+        return None
+    names = {parse(method).text(full=True): method for method in found.methods}
+    groups = [
+        replace(group, label=names.get(group.runs[0].run["method"], group.label)) for group in grouped(find(kept))
+    ]
     path = out / "report.html"
     command = shlex.join(["holdfast", *sys.argv[1:]])
-    write(path, render(grouped(find(runs)), title=title, rows=rows, target=target, command=command))
+    write(path, render(groups, title=verdict(found), rows=table(found), target=aim(found), command=command))
     return path
 
 

@@ -1,15 +1,9 @@
-"""The options of a run, shared by the commands that carry out or cost one; and how they are read."""
+"""The options of a run, shared by the commands that carry out or cost one."""
 
 from __future__ import annotations
 
 import argparse
-import difflib
-import re
-import tomllib
-from pathlib import Path
 from typing import Any
-
-from holdfast.errors import Refused
 
 # name, type, help; no defaults here, so that a resumed run can tell what was given
 OPTIONS: tuple[tuple[str, Any, str], ...] = (
@@ -44,6 +38,7 @@ OPTIONS: tuple[tuple[str, Any, str], ...] = (
     ("dtype", str, "float32 or float64 (float32)"),
     ("device", str, "cpu, cuda, ... (cpu)"),
 )
+EXTRAS = {"methods", "seeds", "target"}  # of a comparison
 FIELDS = {name.replace("-", "_") for name, _, _ in OPTIONS} | {"method"}
 
 
@@ -60,63 +55,5 @@ def add_options(command: argparse.ArgumentParser, leave_out: tuple[str, ...] = (
 
 def add_file(command: argparse.ArgumentParser) -> None:
     command.add_argument("experiment", nargs="?", help="a TOML file with options, or the run.toml of a run to repeat")
-    command.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option over the file's")
-
-
-def given(options: argparse.Namespace, file: dict[str, Any]) -> dict[str, Any]:
-    """What was asked for: the file, then --set, then the options of the command line."""
-    found, problems = dict(file), list[str]()
-    for text in options.set:
-        key, equals, value = text.partition("=")
-        key = key.strip().replace("-", "_")
-        if not equals or not key:
-            problems.append(f"--set {text!r} is not of the form key=value")
-        else:
-            found[key] = literal(value.strip())
-    problems += [unknown(key, FIELDS | EXTRAS) for key in found if key not in FIELDS | EXTRAS]
-    if problems:
-        raise Refused(*problems)
-    return found | {key: value for key, value in vars(options).items() if key in FIELDS}
-
-
-EXTRAS = {"methods", "seeds", "target"}  # of a comparison
-
-
-def literal(text: str) -> Any:
-    """A value as TOML has it; anything else is text."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
-
-
-def unknown(key: str, known: set[str]) -> str:
-    near = difflib.get_close_matches(key, known, 1)
-    return f"there is no option '{key}'" + (
-        f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(known))}"
-    )
-
-
-def read(path: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The [run] table of a file (or its bare keys), and the whole file; mistakes are told with their line."""
-    if path is None:
-        return {}, {}
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        whole = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise Refused(f"cannot read {path}: {said}; it stands where a TOML file is expected, see --help") from error
-    except tomllib.TOMLDecodeError as error:
-        raise Refused(f"{path} is not TOML: {error}") from error
-    table = whole.get("run", {key: value for key, value in whole.items() if not isinstance(value, dict)})
-    table = {key.replace("-", "_"): value for key, value in table.items()}
-    wrong = [key for key in table if key not in FIELDS | EXTRAS]
-    if wrong:
-        raise Refused(*(f"{path}, line {line_of(text, key)}: {unknown(key, FIELDS | EXTRAS)}" for key in wrong))
-    return table, whole
-
-
-def line_of(text: str, key: str) -> int:
-    pattern = re.compile(rf"\s*[\"']?{re.escape(key).replace('_', '[-_]')}[\"']?\s*=")
-    return next((i for i, line in enumerate(text.splitlines(), 1) if pattern.match(line)), 1)
+    text = "an option over the file's; what stands on the command line as --key is over both"
+    command.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=text)

@@ -105,7 +105,13 @@ def show_part(whole: dict[str, Any]) -> None:
 
 
 def show_preset(whole: dict[str, Any]) -> None:
+    from holdfast.references import bibtex
+
     print(f"{whole['preset']} is the preset {whole['method']}\n")
-    for name in whole["parts"]:
-        line(name, details(name)["what"])
+    told = {name: details(name) for name in whole["parts"]}
+    for name, part in told.items():
+        print(f"{name}\n" + "\n".join("    " + text for text in part["description"]) + "\n")
+    if not told:
+        print(f"    {whole['what']}\n")
     line("cost", whole["told_cost"])
+    print("\n" + "\n".join(bibtex(key) for key in whole["cites"]))

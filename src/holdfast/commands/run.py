@@ -7,7 +7,8 @@ import json
 import sys
 from typing import Any
 
-from holdfast.commands.options import EXTRAS, add_file, add_options, given, read
+from holdfast.commands.given import Asked, given, placed
+from holdfast.commands.options import EXTRAS, add_file, add_options
 from holdfast.errors import Refused
 
 EXAMPLES = """\
@@ -30,19 +31,19 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def command(options: argparse.Namespace) -> int:
-    file, whole = read(options.experiment)
-    asked = given(options, file)
-    extra = [f"'{key}' is an option of holdfast compare, not of run" for key in asked if key in EXTRAS]
+    asked = given(options)
+    extra = {v.key: v.place for v in asked.layers if v.key in EXTRAS}
     if extra:
-        raise Refused(*extra)
-    from holdfast.experiment import Plan, Run
+        raise Refused(
+            *(f"{place}: '{key}' is an option of holdfast compare, not of run" for key, place in extra.items())
+        )
+    from holdfast.experiment import Run, alone
     from holdfast.live import Live
     from holdfast.results import go
 
-    # A run.toml that nothing is laid over is repeated with its plan, so to the same bits.
-    like = (Plan(**whole["plan"]), whole["facts"]) if "plan" in whole and asked == file else None
-    with Live(options.json) as live:
-        result = go(Run(**asked), options.out, options.resume, set(asked), live.tell, live.round, like)
+    with placed(asked, alone), Live(options.json) as live:
+        run = Run(**asked.values)
+        result = go(run, options.out, options.resume, set(asked.values), live.tell, live.round, planned(asked))
     if options.json:
         print(json.dumps({"summary": result.summary, "folder": options.out, "done": result.done}), flush=True)
     else:
@@ -52,6 +53,18 @@ def command(options: argparse.Namespace) -> int:
         print(f"stopped after round {len(result.metrics)} of {result.run.rounds}; {on}", file=sys.stderr)
         return 1
     return 0
+
+
+def planned(asked: Asked) -> Any:
+    """A run.toml that nothing is laid over is repeated with its plan and facts, so to the same bits."""
+    from holdfast.experiment import Plan
+
+    if "plan" not in asked.whole or asked.values != asked.file:
+        return None
+    try:
+        return Plan(**asked.whole["plan"]), dict(asked.whole["facts"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise Refused(f"[plan] or [facts] of the file cannot be read: {error}; leave both out to plan anew") from error
 
 
 def closing(summary: dict[str, Any], out: str | None) -> str:

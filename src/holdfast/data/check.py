@@ -71,7 +71,8 @@ def check_sizes(samples: str, x: Tensor | None, labels: str, y: Tensor | None, p
     empty = [name for name, rows in ((samples, x), (labels, y)) if rows is not None and len(rows) == 0]
     problems += [f"{name} is empty: at least one sample is needed" for name in empty]
     if not empty and x is not None and y is not None and len(x) != len(y):
-        problems.append(f"{samples} has {len(x)} samples but {labels} has {len(y)} labels: every sample needs one label")
+        many = f"{samples} has {len(x)} samples but {labels} has {len(y)} labels"
+        problems.append(f"{many}: every sample needs one label")
 
 
 def check_shapes(x: Tensor, test_x: Tensor | None, problems: list[str]) -> None:

@@ -6,8 +6,11 @@ Letters of the specs: `balanced` is B (P5), `recycled` A (P5r), `classwise` C (P
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from inspect import signature
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -85,6 +88,14 @@ def _dirichlet_problems(alpha: object, rule: object, empty: object) -> list[str]
     if empty not in ("refuse", "allow"):
         problems.append(f"empty={empty!r} is unknown: write empty='refuse' or empty='allow'")
     return problems
+
+
+def value_problems(rule: Callable[..., Indices], options: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the values of a rule's options, however many samples there are."""
+    given = {p.name: options.get(p.name, p.default) for p in signature(rule).parameters.values()}
+    found = _client_problems(given["clients"], sys.maxsize)
+    found += [text for key in ("k", "min_size") if key in given for text in _count_problems(key, given[key])]
+    return found + (_dirichlet_problems(*(given[key] for key in ("alpha", "rule", "empty"))) if "rule" in given else [])
 
 
 def _balanced(labels: np.ndarray, total: int, rng: Generator, alpha: float, clients: int, *_: object) -> Indices:

@@ -118,6 +118,15 @@ def make(name: str, options: Mapping[str, Any], labels: Any, classes: int, seed:
     return Split(text, tuple(np.asarray(indices, dtype=np.int64) for indices in dealt), seed)
 
 
+def check(name: str, options: Mapping[str, Any]) -> None:
+    """Refuses what is wrong with a rule and its options whatever the data is."""
+    if name not in RULES:
+        raise Refused(f"unknown split '{name}': {nearest(name, RULES)}")
+    problems = option_problems(name, RULES[name], options, given=_FILLED) or rules.value_problems(RULES[name], options)
+    if problems:
+        raise Refused(*problems)
+
+
 def _generator(seed: int) -> Generator:
     """Its own stream: the same seed may steer models and batches without being correlated with the split."""
     digest = hashlib.sha256(f"holdfast split {seed}".encode()).digest()

@@ -39,10 +39,10 @@ def measured() -> list[dict[str, Any]]:
     return json.loads(files("holdfast.execute").joinpath("engines.json").read_text())["rows"]
 
 
-def choose(model: str, size: int, cohort: int, device: str, name: str = "") -> Choice:
+def choose(model: str, size: int, cohort: int, device: str, taken: bool = False) -> Choice:
     """For a model by name (one of the table's), samples of so many numbers, and a number of clients a round.
 
-    `name` is the model's own, where it was only taken for one of the table.
+    `taken`: the model is none of the table, only taken for one.
     """
     if device != "cpu":
         return Choice("batched", min(cohort, 64), f"batched: {device} steps many clients at once")
@@ -50,10 +50,10 @@ def choose(model: str, size: int, cohort: int, device: str, name: str = "") -> C
     row = min(rows, key=lambda row: abs(math.log(row["size"] / size)) + abs(math.log(row["cohort"] / cohort)))
     speed, at = f"{row['ratio']:.2f}x the speed of loop", f"with {row['cohort']} clients and {row['size']} inputs"
     faster = row["ratio"] > 1
-    if name in ("", model):
-        said = f"{'' if faster else 'batched '}measured {speed} for {model} {at}"
-    else:
+    if taken:
         said = f"taken for {model}, which was measured {speed}{'' if faster else ' batched'} {at}"
+    else:
+        said = f"{'' if faster else 'batched '}measured {speed} for {model} {at}"
     return Choice("batched", min(cohort, LANES), f"batched: {said}") if faster else Choice("loop", 1, f"loop: {said}")
 
 

@@ -47,6 +47,21 @@ def build(name: str, options: Mapping[str, Any], shape: tuple[int, ...], classes
     return made
 
 
+def check(name: str, options: Mapping[str, Any]) -> None:
+    """Refuses what is wrong whatever the data is; a built-in model is tried for small images of two classes."""
+    call = find("model", name, MODELS)
+    if name in MODELS:
+        problems = option_problems(name, call, options, given=2)
+    else:
+        filled = dict.fromkeys(_parameter_names(call) & {"shape", "classes"})
+        problems = option_problems(name, call, {**filled, **options})
+    if problems:
+        raise Refused(*problems)
+    if name in MODELS:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            call((1, 8, 8), 2, **options)
+
+
 def _parameter_names(call: Callable[..., Any]) -> set[str]:
     try:
         return set(inspect.signature(call).parameters)

@@ -39,6 +39,8 @@ SAME: dict[str, tuple[str, dict]] = {
     "freeze": ("freeze", {}),
     "freeze(mode='discard')": ("freeze", {"mode": "discard"}),
     "per": ("per", {}),
+    "align": ("align", {}),
+    "align(mu=1.5, width=0.5)": ("align", {"mu": 1.5, "width": 0.5}),
 }  # fmt: skip
 
 
@@ -68,7 +70,7 @@ def test_every_case_differs():
 def test_presets_are_their_parts():
     for preset, text in {
         "fedlc": "lc", "univarfl": "univar", "feduv": "uv", "feddecorr": "decorr", "fedsol": "sol", "fedper": "per",
-        "fedbabu": "freeze",
+        "fedbabu": "freeze", "fedalign": "align",
     }.items():  # fmt: skip
         np.testing.assert_array_equal(path(preset), path(text))
 
