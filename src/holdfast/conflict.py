@@ -29,12 +29,3 @@ def projected(deltas: Tensor, order: Tensor, original: bool = False) -> Tensor:
         out = torch.where(conflict & (length > 0), dot / torch.where(length > 0, length, 1), 0)
         mix = mix.index_put((each, j), mix[each, j] - out)
     return mix.to(deltas.dtype)
-
-
-def scatter_slope(u: Tensor, share: Tensor) -> Tensor:
-    """The gradient of sum_k l_k ||u_k - sum_j l_j u_j|| with respect to the weights l [K]."""
-    gram = u @ u.T
-    lean = gram @ share
-    spread = (gram.diagonal() - 2 * lean + share @ lean).clamp(min=0).sqrt()
-    pull = torch.where(spread > 0, share / torch.where(spread > 0, spread, 1), 0)
-    return spread + pull.sum() * lean - gram @ pull

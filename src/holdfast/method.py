@@ -30,7 +30,8 @@ from holdfast import noise
 from holdfast.errors import Refused
 
 from holdfast.slots import (  # isort: skip
-    ORDERED, SINGLE, SLOTS, Ascend, Cast, Correct, Descend, Entries, Frozen, Init, Perturb, Private, Weigh, When,
+    ORDERED, SINGLE, SLOTS, Ascend, Cast, Correct, Descend, Entries, Frozen, Init, Merge, Perturb, Private, Weigh,
+    When,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Part:
         for key, entry in cast(Entries, getattr(self, kind)).items():
             if not isinstance(entry, When):
                 chosen[key] = entry
-            elif getattr(self, entry.option) == entry.value:
+            elif getattr(self, entry.option) in entry.values:
                 chosen[key] = entry.init
         return chosen
 
@@ -198,9 +199,13 @@ class Method:
     __repr__ = __str__
 
     def slot(self, slot: type[Slot]) -> list[Slot]:
-        """The parts that fill a slot, in the order in which they act."""
+        """The parts that fill a slot, in the order in which they act; those that only look at its value come last."""
+
+        def turn(p: Any) -> int:
+            return p.rank if slot is Descend else int(slot in p.observes)
+
         found: list[Any] = [p for p in self.parts if p.fills(slot)]
-        return sorted(found, key=lambda p: cast(Descend, p).rank) if slot is Descend else found
+        return sorted(found, key=turn)
 
     @property
     def equal(self) -> bool:
@@ -257,6 +262,9 @@ def refusals(method: Method) -> list[str]:
     pairs = {frozenset((p.name, o)): why for p in parts for o, why in p.excludes.items() if o in names}
     found += [f"'{min(pair)}' cannot stand with '{max(pair)}': {why}" for pair, why in pairs.items()]
     found += [reason for p in parts if (reason := p.refuses(method))]
+    weights = [p.name for p in parts if p.fills(Weigh)]
+    found += [f"'{p.name}' counts every client once, so '{weights[0]}' would change nothing; drop one of the two"
+              for p in parts if isinstance(p, Merge) and p.counts and weights]  # fmt: skip
     if any(isinstance(p, Perturb) for p in parts) and not any(isinstance(p, Ascend) for p in parts):
         alone = " and ".join(repr(p.name) for p in parts if isinstance(p, Perturb))
         found.append(f"{alone} changes a perturbation, and nothing makes one; add sam, asam or lesam")

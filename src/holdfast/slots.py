@@ -174,10 +174,10 @@ def remembered(name: str) -> Init:
 
 @dataclass(frozen=True)
 class When:
-    """An entry that is kept only where an option has a given value."""
+    """An entry that is kept only where an option has one of these values."""
 
     option: str
-    value: object
+    values: tuple[object, ...]
     init: Init
 
 
@@ -258,6 +258,8 @@ class Weigh(Slot):
 
 
 class Merge(Slot):
+    counts: ClassVar[bool] = False  # whether every client counts once, whatever its weight
+
     @abstractmethod
     def merge(self, deltas: Tensor, r: Round) -> Tensor:
         """[K, P] to be averaged, or [P]: the average itself."""

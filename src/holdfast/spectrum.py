@@ -104,6 +104,19 @@ class Options(Protocol):
     def on_1x1(self) -> str: ...
 
 
+READS = {"fft": "band order min_bins", "lap": "order width", "gauss": "order width", "fft2": "min_bins on_1x1"}
+UNREAD: dict[str, tuple[object, ...]] = {
+    "band": ("low",), "order": ("natural",), "min_bins": ("auto", 0), "width": (0.0,), "on_1x1": ("skip",),
+}  # fmt: skip
+
+
+def idle(f: Options) -> list[str]:
+    """Options that were given and that this kind does not read; and an average over an even number of entries."""
+    unread = [key for key in UNREAD if key not in READS[f.kind].split() and getattr(f, key) not in UNREAD[key]]
+    even = f.kind == "lap" and isinstance(f.width, float) and f.width > 0 and f.width % 2 != 1
+    return unread + [f"the even width={f.width:g}"] * even
+
+
 def removed(v: Tensor, f: Options, key: Tensor, order: Tensor) -> Tensor:
     """One tensor without what a filter takes out; `key` draws bins, `order` the order of the entries."""
     least = f.min_bins if isinstance(f.min_bins, int) else int(f.kind == "fft2")

@@ -594,7 +594,7 @@ STEP = {  # data 30, correction 7, A = .5, w = 4, w^t = 2: what is stepped along
 @pytest.mark.parametrize("scope", STEP)
 def test_scopes_of_the_clip(scope):
     """ML 2.1, DE 2."""
-    step: Any = SimpleNamespace(data=vector(30.0), stiffness=0.5, w=vector(4.0))
+    step: Any = SimpleNamespace(data=vector(30.0), stiffness=0.5, w=vector(4.0), layout=Layout(("w",), ((1,),), 1))
     clip: Any = Clip(max=10.0, scope=scope)
     close(clip.descend(vector(30.0 + 7 + 0.5 * 2), {}, step)[0], [STEP[scope]], 1e-5, 0)
     idle: Any = Clip(max=1e6, scope=scope)

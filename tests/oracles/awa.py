@@ -33,6 +33,7 @@ def trajectory(
     w, path = w0, []
     T, known = np.zeros(N), np.zeros(N, dtype=bool)
     m, v, count = np.zeros(N), np.zeros(N), np.zeros(N)  # Adam's, per client
+    total = n[cohorts[0]].mean() * N  # what the first round lets the server think of the population
     for t in range(rounds):
         S = cohorts[t % len(cohorts)]
         models = []
@@ -41,8 +42,8 @@ def trajectory(
             for _ in range(K[k]):
                 x = x - lr * grad(a[k], b[k], x)
             models.append(x)
-            if not known[k]:  # its share of the round in which it comes first
-                share = n[k] / n[S].sum()
+            if not known[k]:  # n_k/N by MS 12.2
+                share = n[k] / total
                 T[k], known[k] = (np.log(share) if init == "log" else share), True
         models = np.array(models)
         new = gamma * softmax(T[S]) @ models  # before the step

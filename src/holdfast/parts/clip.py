@@ -26,7 +26,8 @@ class Clip(Part, Descend):
 
     def descend(self, g: Vector, carry: Record, s: Step) -> tuple[Vector, Record]:
         if self.scope == "official":
-            return self.shorten(g - s.stiffness * s.w) + s.stiffness * s.w, carry
+            pull = s.layout.shared(s.stiffness * s.w)  # no term pulls at private entries
+            return self.shorten(g - pull) + pull, carry
         if self.scope == "prox_inside":
             return self.shorten(g), carry
         return self.shorten(s.data) + (g - s.data), carry

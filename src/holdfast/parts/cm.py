@@ -22,7 +22,11 @@ class Cm(Part, Cast, Transform, Correct, Update):
     neutral = {"alpha": 1.0}
     state = {"d": zeros}
     observes = frozenset({Cast, Update})
-    excludes = {"nova": "cm divides the mean update by the steps, and nova has already done so; drop one"}
+    excludes = {
+        "nova": "cm divides the mean update by the steps, and nova has already done so; drop one",
+        "init": "cm reads the mean gradient off the updates, and init measures them from elsewhere; drop one",
+        "speed": "cm reads the mean gradient off the updates, and speed adds its duals to them; take dyn + sam",
+    }
 
     def cast(self, w: Vector, st: Record) -> tuple[Vector, Record]:
         return w, st

@@ -9,9 +9,9 @@ from holdfast.vector import Record, Vector
 class Dyn(Part, Correct, Close, Update):
     """Dynamic regularisation: each client's loss is bent until its optimum is the global one.
 
-    g + alpha h_i + alpha (w - w^t);  h_i <- h_i + (w_i - w^t);  w <- mean_S(w_i) + mean over all N of h.
-    Acar et al. 2021, alg. 1, with lambda_i = -alpha h_i.  The evaluated model holds the dual.  Clients weigh equally.
-    alpha = 0 is not FedAvg: the server still adds the mean of h.
+    g + alpha h_i + alpha (w - w^t);  h_i <- h_i + u_i;  w <- mean_S(w_i) + mean over all N of h.
+    Acar et al. 2021, alg. 1, with lambda_i = -alpha h_i and u_i = w_i - w^t, beside init too.  The evaluated model
+    holds the dual.  Clients weigh equally.  alpha = 0 is not FedAvg: the server still adds the mean of h.
     """
 
     alpha: float = 0.1
@@ -27,7 +27,7 @@ class Dyn(Part, Correct, Close, Update):
         return self.alpha * (s.mem["h"] + s.w - s.anchor)
 
     def close(self, delta: Vector, s: Step) -> tuple[Vector, Record, Record]:
-        return delta, {}, {"h": s.mem["h"] + s.w - s.anchor}
+        return delta, {}, {"h": s.mem["h"] + delta}
 
     def update(self, delta: Vector, r: Round) -> tuple[Vector, Record]:
         h = r.st["h"] + r.cohort / r.clients * r.mean

@@ -47,7 +47,7 @@ class Gloss(Part, Cast, Correct, Close, Update):
         return self.pull * (s.w - s.anchor) - s.mem["sigma"]
 
     def close(self, delta: Vector, s: Step) -> tuple[Vector, Record, Record]:
-        return delta, {}, {"sigma": s.mem["sigma"] - self.pull * s.layout.shared(s.w - s.anchor)}
+        return delta, {}, {"sigma": s.mem["sigma"] - self.pull * delta}
 
     def update(self, delta: Vector, r: Round) -> tuple[Vector, Record]:
         step = self.pull * r.mean * r.cohort / r.clients

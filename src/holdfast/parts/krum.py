@@ -18,6 +18,7 @@ class Krum(Part, Merge):
     f: int = 1
     m: int = 1
     ranges = {"f": ">= 0", "m": ">= 1"}
+    counts = True
     jumps = True
 
     def merge(self, deltas: Tensor, r: Round) -> Tensor:

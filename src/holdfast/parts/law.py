@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.func import grad
 
+from holdfast.learned import adam_step
 from holdfast.method import Method, Part, part
 from holdfast.slots import Merge, Round, Update, Weigh
 from holdfast.vector import Record, Vector
@@ -42,8 +43,7 @@ class Law(Part, Update):
         slope = grad(lambda x: r.proxy_loss(r.w + self.moved(x, r)))
         for t in range(self.epochs):
             g = slope(x)
-            m, v = 0.5 * m + 0.5 * g, 0.999 * v + 0.001 * g.square()
-            step = (m / (1 - 0.5 ** (t + 1))) / ((v / (1 - 0.999 ** (t + 1))).sqrt() + 1e-8)
+            step, m, v = adam_step(g, m, v, t + 1)
             x = (x - self.lr * 0.5 ** (t // 20) * step).to(x.dtype)
         return self.moved(x, r), {}
 

@@ -15,6 +15,7 @@ class Median(Part, Merge):
     Over clients that trained, each counting once.
     """
 
+    counts = True
     jumps = True
 
     def merge(self, deltas: Tensor, r: Round) -> Tensor:

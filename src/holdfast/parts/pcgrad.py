@@ -19,6 +19,7 @@ class PcGrad(Part, Merge):
     """
 
     form: Literal["paper", "code"] = "paper"
+    counts = True
     jumps = True
 
     def merge(self, deltas: Tensor, r: Round) -> Tensor:

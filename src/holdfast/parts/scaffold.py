@@ -21,7 +21,7 @@ class Scaffold(Part, Cast, Correct, Descend, Close, Update):
     only = {Descend: ("option", "I")}
     memory = {"c": zeros}
     state = {"c": zeros}
-    carry = {"g": When("option", "I", zeros), "rows": When("option", "I", scalar(0))}
+    carry = {"g": When("option", ("I",), zeros), "rows": When("option", ("I",), scalar(0))}
     uplink = {"dc": "mean"}
     observes = frozenset({Cast, Close, Update})
 

@@ -15,8 +15,8 @@ from holdfast.vector import Record, Vector
 class SpecGrad(Part, Transform, Descend):
     """Removes the lowest frequencies of every tensor's data gradient; corrections stay unfiltered.
 
-    Flatten row-major, zero the lowest floor(r L) rFFT bins, transform back.  SpecGradFilter, alg. 1, eq. 6-7.
-    A tensor with floor(r L) = 0 passes untouched.  The removed bins never change, but for weight decay.
+    Flatten row-major, zero the lowest floor(r L) rFFT bins, transform back.  SpecGradFilter, alg. 1, eq. 6-7.  Where
+    floor(r L) = 0 a tensor passes untouched.  The removed bins never change, but for weight decay.
     kind: 'lap', 'gauss': less a moving average or Gaussian smoothing of `width` (0: matched to r); 'fft2': by kernel,
     at least its mean.  Controls: band, order of a convolution's axes, on (corrections too), match (as long as before).
     scope: which tensors, or words in their names, such as 'patch'.
@@ -40,15 +40,14 @@ class SpecGrad(Part, Transform, Descend):
     def refuses(self, method: Method) -> str | None:
         if self.on == "all" and any(getattr(p, "scope", "") == "data_only" for p in method.parts if p is not self):
             return "specgrad(on='all') filters what clip(scope='data_only') takes apart; take another scope"
+        if idle := spectrum.idle(self):
+            return f"specgrad(kind={self.kind!r}) has no use for {' and '.join(idle)}; leave that out"
         return None if spectrum.known_order(self.order) else f"specgrad(order={self.order!r}) is no order of four axes"
 
-    def transform(self, g: Vector, s: Step) -> Vector:
-        return self.filtered(g, s)
-
     def descend(self, g: Vector, carry: Record, s: Step) -> tuple[Vector, Record]:
-        return self.filtered(g, s), carry
+        return self.transform(g, s), carry
 
-    def filtered(self, g: Vector, s: Step) -> Vector:
+    def transform(self, g: Vector, s: Step) -> Vector:
         spectrum.require_scope(s.layout, self.scope, "specgrad")
         fixed = noise.fold(torch.zeros_like(s.key) + self.draw, self.tag)
         bins = s.key if self.band == "fresh" else fixed

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.method import Part, part
+from holdfast.method import Method, Part, part
 from holdfast.slots import Ascend, Close, Correct, Step, Transform, zeros
 from holdfast.vector import Record, Vector
 
@@ -29,6 +29,12 @@ class Speed(Part, Ascend, Transform, Correct, Close):
         "nova": "speed's duals sum whole updates, and nova divides them by their steps; drop one",
         "scaffold": "scaffold's variate is read off the local steps, and speed sends another update; take dyn + sam",
     }
+
+    def refuses(self, method: Method) -> str | None:
+        changed = [p.name for p in method.parts[: method.parts.index(self)] if p.fills(Transform)]
+        if changed and self.mix < 1:
+            return f"speed(mix={self.mix:g}) mixes raw gradients, and {changed[-1]} acts before it; write speed first"
+        return None
 
     def ascend(self, grad: Callable[[], Vector], carry: Record, s: Step) -> tuple[Vector, Record]:
         g = grad()

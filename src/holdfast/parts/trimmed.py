@@ -17,6 +17,7 @@ class Trimmed(Part, Merge):
 
     beta: float = 0.1
     ranges = {"beta": "in [0, 0.5)"}
+    counts = True
     jumps = True
 
     def merge(self, deltas: Tensor, r: Round) -> Tensor:

@@ -1,0 +1,21 @@
+"""What parts share that learn the clients' weights."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def adam_step(g: Tensor, m: Tensor, v: Tensor, t: Tensor | int) -> tuple[Tensor, Tensor, Tensor]:
+    """The t-th step of Adam(0.5, 0.999) with its bias corrections, for a learning rate of 1; and its moments."""
+    m, v = 0.5 * m + 0.5 * g, 0.999 * v + 0.001 * g.square()
+    return (m / (1 - 0.5**t)) / ((v / (1 - 0.999**t)).sqrt() + 1e-8), m, v
+
+
+def scatter_slope(u: Tensor, share: Tensor) -> Tensor:
+    """The gradient of sum_k l_k ||u_k - sum_j l_j u_j|| with respect to the weights l [K]."""
+    gram = u @ u.T
+    lean = gram @ share
+    spread = (gram.diagonal() - 2 * lean + share @ lean).clamp(min=0).sqrt()
+    pull = torch.where(spread > 0, share / torch.where(spread > 0, spread, 1), 0)
+    return spread + pull.sum() * lean - gram @ pull
