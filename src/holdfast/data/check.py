@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 
-def check_samples(name: str, value: Any, problems: list[str]) -> Tensor | None:
-    """Samples as a uint8 or floating tensor; None, with the problem noted, when they cannot be one."""
+def check_samples(name: str, value: Any, problems: list[str], codes: Sequence[int] = ()) -> Tensor | None:
+    """Samples as a uint8 or floating tensor, or as whole numbers; None, with the problem noted, if they cannot be."""
     x = _tensor(name, value, problems)
     if x is None:
         return None
@@ -25,6 +25,8 @@ def check_samples(name: str, value: Any, problems: list[str]) -> Tensor | None:
     if 0 in x.shape[1:]:
         problems.append(f"{name} has shape {tuple(x.shape)}: a sample without values")
         return None
+    if codes:
+        return x if _are_codes(name, x, codes, problems) else None
     if not x.is_floating_point():
         return x if x.dtype == torch.uint8 else x.to(torch.float32)
     bad = ~torch.isfinite(x)
@@ -33,6 +35,35 @@ def check_samples(name: str, value: Any, problems: list[str]) -> Tensor | None:
         first = [int(i) for i in bad.nonzero()[0]]
         problems.append(f"{name} holds NaN or infinite values ({count}, the first at index {first}): drop or fill them")
     return x
+
+
+def _are_codes(name: str, x: Tensor, codes: Sequence[int], problems: list[str]) -> bool:
+    """Whether x holds whole numbers from 0 to below `codes`, one for all numbers of a row or one for each."""
+    if x.is_floating_point() or x.dtype == torch.bool or len(codes) not in (1, *x.shape[1:2]):
+        problems.append(
+            f"{name} of {x.dtype} and shape {tuple(x.shape)} does not hold codes below {tuple(codes)}: give whole "
+            "numbers, and one size for all of a row or one each"
+        )
+        return False
+    outside = (x < 0) | (x >= torch.tensor(tuple(codes)))
+    if bool(outside.any()):
+        first = [int(i) for i in outside.nonzero()[0]]
+        problems.append(
+            f"{name} holds codes out of range (the first at index {first}): they go from 0 to below {codes}"
+        )
+        return False
+    return True
+
+
+def check_columns(columns: Mapping[str, Any], samples: int, tests: int, problems: list[str]) -> None:
+    """Every sample has its writer, role, ...: a position in the names; for test samples nobody need know it."""
+    for name, column in columns.items():
+        for part, held, many in (("train", column.train, (samples,)), ("test", column.test, (0, tests))):
+            known = len(column.names)
+            if len(held) not in many:
+                problems.append(f"column '{name}' has {len(held)} {part} values for {many[-1]} samples: give one each")
+            elif len(held) and not 0 <= int(held.min()) <= int(held.max()) < known:
+                problems.append(f"column '{name}' has {part} values outside 0 to {known - 1}, its {known} names")
 
 
 def check_labels(name: str, value: Any, classes: int | None, problems: list[str]) -> Tensor | None:

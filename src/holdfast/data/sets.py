@@ -11,12 +11,32 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.data.check import as_constants, check_classes, check_labels, check_samples, check_shapes, check_sizes
+from holdfast.data.check import (
+    as_constants,
+    check_classes,
+    check_columns,
+    check_labels,
+    check_samples,
+    check_shapes,
+    check_sizes,
+)
 from holdfast.data.named import call_outside, expression, find, option_problems
 from holdfast.errors import Refused
 
 Scale = float | Sequence[float] | None
 _PARTS = ("x", "y", "test_x", "test_y")
+
+
+KINDS = ("classes", "next", "clicks")
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Whom or what every sample comes from: a writer, a role, a user, a domain, a date."""
+
+    names: tuple[str, ...]
+    train: np.ndarray  # [n] int64, positions in `names`
+    test: np.ndarray  # [m] int64; empty where nobody knows it of the test samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +51,9 @@ class Dataset:
     classes: int
     mean: tuple[float, ...]  # one a channel, or one for all, on the raw scale of x
     std: tuple[float, ...]
+    kind: str = "classes"  # 'next': characters from characters; 'clicks': y 0 or 1, ranked for every user
+    codes: tuple[int, ...] = ()  # x holds whole numbers below these (one for all of a row, or one each): not normalised
+    columns: Mapping[str, Column] = field(default_factory=dict[str, Column], repr=False)
     # Tensors beside x, because a captured CUDA graph cannot copy Python numbers to the device.
     _mean: Tensor = field(init=False, repr=False)
     _std: Tensor = field(init=False, repr=False)
@@ -47,7 +70,9 @@ class Dataset:
         return tuple(self.x.shape[1:])
 
     def prepare(self, x: Tensor, dtype: torch.dtype) -> Tensor:
-        """Raw rows -> normalised rows of this floating type."""
+        """Raw rows -> normalised rows of this floating type; codes stay whole numbers."""
+        if self.codes:
+            return x.long()
         return (x.to(dtype) - self._mean.to(x.device, dtype)) / self._std.to(x.device, dtype)
 
     def to(self, device: torch.device | str) -> Dataset:
@@ -65,6 +90,9 @@ class Dataset:
         mean: Scale = None,
         std: Scale = None,
         name: str = "data",
+        kind: str = "classes",
+        codes: Sequence[int] = (),
+        columns: Mapping[str, Column] | None = None,
     ) -> Dataset:
         """From NumPy or torch arrays. Everything is checked, and every problem found is told at once.
 
@@ -73,17 +101,20 @@ class Dataset:
         """
         problems: list[str] = []
         known = check_classes(classes, problems)
-        samples, test_samples = check_samples("x", x, problems), check_samples("test_x", test_x, problems)
+        samples, test_samples = (check_samples(n, v, problems, codes) for n, v in (("x", x), ("test_x", test_x)))
         labels, test_labels = check_labels("y", y, known, problems), check_labels("test_y", test_y, known, problems)
         check_sizes("x", samples, "y", labels, problems)
         check_sizes("test_x", test_samples, "test_y", test_labels, problems)
         if samples is not None:
             check_shapes(samples, test_samples, problems)
-        means, stds = as_constants(samples, mean, std, problems)
+        if samples is not None and test_samples is not None:
+            check_columns(columns or {}, len(samples), len(test_samples), problems)
+        means, stds = ((0.0,), (1.0,)) if codes else as_constants(samples, mean, std, problems)
         if problems or samples is None or labels is None or test_samples is None or test_labels is None:
             raise Refused(*(f"{name}: {problem}" for problem in problems))
         count = int(known or torch.maximum(labels.max(), test_labels.max()) + 1)
-        return cls(name, samples, labels, test_samples, test_labels, count, means, stds)
+        about = kind, tuple(codes), dict(columns or {})
+        return cls(name, samples, labels, test_samples, test_labels, count, means, stds, *about)
 
 
 def digits() -> Dataset:
@@ -115,7 +146,7 @@ def load(name: str, options: Mapping[str, Any]) -> Dataset:
 def _checked(text: str, made: object) -> Dataset:
     """What a user's function returned, as a checked data set."""
     if isinstance(made, Dataset):  # built by hand perhaps, so checked like arrays
-        fields = (*_PARTS, "classes", "mean", "std")
+        fields = (*_PARTS, "classes", "mean", "std", "kind", "codes", "columns")
         return Dataset.of(**{key: getattr(made, key) for key in fields}, name=text)
     if isinstance(made, (tuple, list)) and len(made) == len(_PARTS):
         return Dataset.of(*made, name=text)
