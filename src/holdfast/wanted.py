@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from holdfast.data import sets, splits
+from holdfast.data.dealing import Samples
 from holdfast.data.sets import Dataset
 from holdfast.data.splits import Split
 from holdfast.errors import Refused
@@ -44,7 +45,7 @@ def wanted_split(run: Run, data: Dataset) -> Split:
     if text.endswith(".json"):
         return within(Split.load(text), data)
     call = one(text, "split")
-    return splits.make(call.name, call.options, data.y, data.classes, run.seed, text)
+    return splits.make(call.name, call.options, Samples.of(data), run.seed, text)
 
 
 def within(split: Split, data: Dataset) -> Split:

@@ -8,6 +8,7 @@ import struct
 import numpy as np
 import pytest
 
+from holdfast.data.dealing import Samples
 from holdfast.data.splits import Split, make
 from holdfast.errors import Refused
 
@@ -15,7 +16,7 @@ LABELS = np.random.default_rng(0).integers(0, 10, 4003)
 
 
 def made(name, **options):
-    return make(name, options, LABELS, 10, 3, "text")
+    return make(name, options, Samples(LABELS, 10), 3, "text")
 
 
 def test_hash_is_what_it_says():

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.data.rules import _log_shares
+from holdfast.data.dealing import Samples
+from holdfast.data.dirichlet import log_shares
 from holdfast.data.splits import Split, make
 from holdfast.errors import Refused
 
@@ -21,7 +22,7 @@ LABELS = np.random.default_rng(0).integers(0, 10, 4003)  # uneven classes, in no
 
 
 def split(name: str, options: dict[str, Any], labels=LABELS, classes=10, seed=0):
-    return make(name, options, labels, classes, seed, "text")
+    return make(name, options, Samples(labels, classes), seed, "text")
 
 
 def refused(name, options, labels=LABELS, classes=10, seed=0):
@@ -149,7 +150,7 @@ def test_classwise_draws_an_empty_client_as_often_as_the_spec_says():
 @pytest.mark.parametrize("alpha", [0.01, 0.5, 20.0])
 def test_shares_are_dirichlet_and_never_lost(alpha):
     # Mean 1/10 and variance (1/10)(9/10)/(10 alpha + 1) of the distribution; five standard errors of 20,000 draws.
-    logs = _log_shares(np.random.default_rng(0), alpha, 20_000, 10)
+    logs = log_shares(np.random.default_rng(0), alpha, 20_000, 10)
     assert np.isfinite(logs).all()
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)

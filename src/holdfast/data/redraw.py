@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from holdfast.data.rules import dirichlet_shares
+from holdfast.data.dealing import pools
+from holdfast.data.dirichlet import cut_classes
 
 KINDS = ("both", "period", "client")
 Indices = list[np.ndarray]
@@ -53,16 +54,7 @@ def equal_parts(held: Indices, draw: Generator) -> Indices:
 
 
 def class_wise(held: Indices, labels: np.ndarray, total: int, alpha: float, draw: Generator) -> Indices:
-    """Pooled, and every class cut by shares from Dirichlet(alpha), floored; parts may be empty.
-
-    Rule P3: nothing is balanced, no part is refused, and a class keeps its order. The last part takes what rounding
-    leaves over, so that no sample is lost.
-    """
-    samples, many = np.concatenate(held), len(held)
-    parts: list[Indices] = [[] for _ in range(many)]
-    for label in range(total):
-        pool = samples[labels[samples] == label]
-        cuts = np.floor(np.cumsum(dirichlet_shares(draw, alpha, many)) * len(pool)).astype(np.int64)
-        for part, piece in zip(parts, np.split(pool, cuts[:-1]), strict=True):
-            part.append(piece)
-    return [np.concatenate(part) for part in parts]
+    """Pooled, and dealt by rule P3: no minimum, so parts may be empty, and a class keeps its order in the pool."""
+    samples = np.concatenate(held)
+    stacks = [samples[places] for places in pools(labels[samples], total)]
+    return cut_classes(stacks, alpha, len(held), draw)
