@@ -103,6 +103,7 @@ EXAMPLES = {
     "data set": "digits",
     "drift": "client(alpha=0.1)",
     "calibration": "ccvr(samples=1000)",
+    "augmentation": "crop(pad=4) + flip",
 }
 
 
