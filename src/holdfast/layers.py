@@ -20,7 +20,10 @@ LIVE, KEY = "hf_live", "hf_key"  # buffer names that no checkpoint holds
 
 
 class LiveBatchNorm(nn.Module):
-    """torch's BatchNorm over the live rows of a padded batch; equal to it when all rows live."""
+    """torch's BatchNorm over the live rows of a padded batch; equal to it when all rows live.
+
+    timm's has dropout and activation inside, as submodules `drop` and `act`: they follow here too.
+    """
 
     weight: Tensor
     bias: Tensor
@@ -38,8 +41,17 @@ class LiveBatchNorm(nn.Module):
         for name in ("running_mean", "running_var", "num_batches_tracked"):
             self.register_buffer(name, getattr(old, name))
         self.register_buffer(LIVE, torch.ones(1, dtype=torch.bool), persistent=False)
+        self.then = tuple(dict(old.named_children()))
+        for name in self.then:
+            self.add_module(name, old.get_submodule(name))
 
     def forward(self, x: Tensor) -> Tensor:
+        y = self.normalised(x)
+        for name in self.then:
+            y = self.get_submodule(name)(y)
+        return y
+
+    def normalised(self, x: Tensor) -> Tensor:
         if self.training or self.running_mean is None:
             mean, var = self.batch_statistics(x)
         else:
@@ -77,15 +89,15 @@ class KeyedDropout(nn.Module):
 
     hf_key: Tensor
 
-    def __init__(self, p: float, layer: int, channels: bool):
+    def __init__(self, p: float, layer: int, dims: int):
         super().__init__()
-        self.p, self.layer, self.channels = p, layer, channels
+        self.p, self.layer, self.dims = p, layer, dims  # how many leading dimensions have a mask: all if 0
         self.register_buffer(KEY, torch.zeros((), dtype=torch.int64), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0:
             return x
-        shape = x.shape[:2] + (1,) * (x.dim() - 2) if self.channels else x.shape
+        shape = x.shape[: self.dims] + (1,) * (x.dim() - self.dims) if self.dims else x.shape
         index = torch.arange(shape.numel(), device=x.device).view(shape)
         keep = noise.uniform(noise.fold(self.hf_key, self.layer), index) >= self.p
         return x * keep / max(1 - self.p, 1e-12)
@@ -95,12 +107,40 @@ def prepared(module: nn.Module) -> nn.Module:
     """A copy of the module with those layers in place; parameter and buffer names stay as they are."""
     if any(isinstance(m, nn.AlphaDropout | nn.FeatureAlphaDropout) for m in module.modules()):
         raise Refused("the model uses AlphaDropout, which has no keyed form here; use nn.Dropout or remove it")
+    if own := sorted({f"{type(m).__module__}.{type(m).__name__}" for m in module.modules() if not plain(m)}):
+        raise Refused(f"the model has batch normalisation that does more than torch's ({', '.join(own)}), and padded "
+                      "rows must be left out of it; use torch.nn.BatchNorm1d, 2d or 3d, or nn.GroupNorm")  # fmt: skip
     module = copy.deepcopy(module)
     layer = 0
-    for parent in list(module.modules()):
+    parents = list(module.modules())
+    for parent in parents:
         for name, child in list(parent.named_children()):
             if isinstance(child, _BatchNorm):
-                setattr(parent, name, LiveBatchNorm(child))
-            elif isinstance(child, _DropoutNd):
-                setattr(parent, name, KeyedDropout(child.p, layer := layer + 1, type(child) is not nn.Dropout))
+                made = LiveBatchNorm(child)
+                setattr(parent, name, made)
+                parents.append(made)  # for a dropout inside
+            elif drops := dropout(child):
+                setattr(parent, name, KeyedDropout(drops[0], layer := layer + 1, drops[1]))
     return module
+
+
+def plain(module: nn.Module) -> bool:
+    """Whether a layer is no batch normalisation, torch's, or torch's followed by timm's dropout and activation."""
+    if not isinstance(module, _BatchNorm) or type(module).forward in (_BatchNorm.forward, nn.SyncBatchNorm.forward):
+        return True
+    return type(module).__module__.startswith("timm.") and tuple(dict(module.named_children())) == ("drop", "act")
+
+
+def dropout(module: nn.Module) -> tuple[float, int] | None:
+    """The share that a layer leaves out, and how many leading dimensions have a mask; None of other layers.
+
+    Stochastic depth is dropout of whole rows: torchvision's StochasticDepth and timm's DropPath.
+    """
+    if isinstance(module, _DropoutNd):
+        return module.p, 0 if type(module) is nn.Dropout else 2
+    kind, options = f"{type(module).__module__.partition('.')[0]}.{type(module).__name__}", vars(module)
+    if kind == "torchvision.StochasticDepth" and options["mode"] == "row":
+        return options["p"], 1
+    if kind == "timm.DropPath" and options["scale_by_keep"]:
+        return options["drop_prob"] or 0.0, 1
+    return None

@@ -129,7 +129,7 @@ def test_same_seed_same_weights_and_the_global_generator_untouched():
 @pytest.mark.parametrize(
     ("name", "options", "shape", "part"),
     [
-        ("resnet18", {}, DIGITS, "unknown model 'resnet18': did you mean resnet20"),
+        ("resnet21", {}, DIGITS, "unknown model 'resnet21': did you mean resnet20"),
         ("cnn", {"widht": 3}, DIGITS, "cnn has no option 'widht': did you mean width"),
         ("cnn", {"norm": "ln"}, DIGITS, "cnn has no norm 'ln'"),
         ("resnet20", {"norm": "none"}, DIGITS, "resnet20 has no norm 'none'"),
