@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from holdfast.data.client_wise import log_shares
 from holdfast.data.dealing import Samples
-from holdfast.data.dirichlet import log_shares
 from holdfast.data.splits import Split, make
 from holdfast.errors import Refused
 
@@ -16,7 +16,11 @@ RULES = [
     ("dirichlet", {"alpha": 0.5, "rule": "recycled"}),
     ("dirichlet", {"alpha": 0.5, "rule": "classwise"}),
     ("dirichlet", {"alpha": 0.5, "rule": "minimum"}),
+    ("dirichlet", {"alpha": 0.5, "rule": "plain"}),
+    ("dirichlet", {"alpha": 0.5, "rule": "minimum", "min_size": "classes"}),
     ("classes", {"k": 2}),
+    ("shards", {"k": 3}),
+    ("quantity", {"alpha": 2.0}),
 ]
 LABELS = np.random.default_rng(0).integers(0, 10, 4003)  # uneven classes, in no order
 
@@ -58,13 +62,90 @@ def test_classes_rule_gives_each_client_its_own_class_and_k_in_all():
         assert np.ptp(column[column > 0]) <= 1
 
 
+def test_recycled_classes_are_k_a_client_in_equal_shares():
+    # methods-local 3.3: 'c classes per client with equal probability 1/c, same recycling loop'. 400 samples a client:
+    # each of two shares is a half within five standard deviations, 5 * .5 / sqrt(400) = .125. Ten clients on ten
+    # classes of 400: some class has more than one holder, so samples repeat.
+    counts = split("classes", {"k": 2, "clients": 10, "recycled": True}).counts(LABELS, 10)
+    assert (counts.sum(axis=1) == 400).all() and ((counts > 0).sum(axis=1) == 2).all()
+    assert np.abs(counts[counts > 0] / 400 - 0.5).max() < 0.125
+    assert split("classes", {"k": 2, "clients": 10, "recycled": True}).summary(LABELS, 10)["distinct"] < 4000
+    assert "recycled=1 is unknown" in refused("classes", {"k": 2, "recycled": 1})
+
+
+@pytest.mark.parametrize("rule", ["balanced", "recycled"])
+def test_log_normal_sizes(rule):
+    # FedDyn's unbalanced option: log sizes with standard deviation sigma; 400 clients of 100 samples in the mean, so
+    # rounding hides nothing: within four standard errors, 4 * .3 / sqrt(800) = .042.
+    labels = np.tile(np.arange(10), 4000)
+    made = split("dirichlet", {"alpha": 1.0, "clients": 400, "rule": rule, "sigma": 0.3}, labels)
+    sizes = np.array([len(rows) for rows in made.clients])
+    assert sizes.sum() == 40_000 and np.std(np.log(sizes)) == pytest.approx(0.3, abs=0.042)
+    if rule == "balanced":
+        assert len(np.unique(np.concatenate(made.clients))) == 40_000
+    assert "sigma=0.3 means nothing with rule='plain'" in refused(
+        "dirichlet", {"alpha": 1, "rule": "plain", "sigma": 0.3}
+    )
+
+
+def test_shards_give_few_classes_and_equal_sizes():
+    # P8: 40 clients of 2 shards, 80 shards of 50 or 51 samples sorted by label. Nine borders between ten classes can
+    # mix at most nine shards, each adding one class.
+    counts = split("shards", {"k": 2, "clients": 40}).counts(LABELS, 10)
+    assert set(counts.sum(axis=1)) <= {100, 101, 102} and (counts > 0).sum() <= 80 + 9
+    assert "take k=1 or clients=1334 at most" in refused("shards", {"k": 3, "clients": 4003})  # 4003 // 3
+
+
+@pytest.mark.parametrize(("classes", "clients", "each"), [(100, 20, {5}), (200, 20, {10}), (10, 4, {2, 3})])
+def test_class_split_is_disjoint(classes, clients, each):
+    # B3, P6: 20 clients, 5 classes each of CIFAR-100 and 10 of Tiny-ImageNet; all samples of a class at one client.
+    labels, tests = np.repeat(np.arange(classes), 6), np.tile(np.arange(classes), 2)
+    made = make("class_split", {"clients": clients}, Samples(labels, classes, test_labels=tests), 0, "t")
+    counts = made.counts(labels, classes)
+    assert set((counts > 0).sum(axis=1)) == each and ((counts > 0).sum(axis=0) == 1).all()
+    assert np.array_equal(np.sort(np.concatenate(made.clients)), np.arange(len(labels)))
+    # Its own test rows are all those of its classes.
+    assert np.array_equal(np.sort(np.concatenate(made.tests)), np.arange(len(tests))) and made.tests_from == "test"
+    assert all(set(tests[t]) == set(labels[c]) for t, c in zip(made.tests, made.clients, strict=True))
+    assert f"take {classes} or fewer" in refused("class_split", {"clients": classes + 1}, labels, classes)
+
+
+def test_plain_cuts_in_stored_order_and_deals_the_test_samples_too():
+    # P3: 'floor cuts, no shuffling inside the class; the test set is partitioned too, by an independent draw'.
+    samples = Samples(LABELS, 10, test_labels=LABELS[:3000])
+    made = make("dirichlet", {"alpha": 0.3, "clients": 20, "rule": "plain", "empty": "allow"}, samples, 4, "t")
+    for label in range(10):
+        pieces = [rows[LABELS[rows] == label] for rows in made.clients]
+        assert np.array_equal(np.concatenate(pieces), np.flatnonzero(label == LABELS))
+    assert np.array_equal(np.sort(np.concatenate(made.tests)), np.arange(3000)) and len(made.tests) == 20
+    own, test = (np.stack([np.bincount(LABELS[r], minlength=10) for r in part]) for part in (made.clients, made.tests))
+    # Independent draws: the clients' shares of a class in the two parts are uncorrelated; 200 pairs, sd 1/sqrt(200).
+    assert abs(np.corrcoef(own.ravel(), test.ravel())[0, 1]) < 5 / np.sqrt(200)
+
+
+def test_quantity_skews_sizes_only():
+    # NIID-Bench: sizes by Dirichlet(alpha), so their variance is (1/N)(1-1/N)/(N alpha + 1) of n^2, where the smallest
+    # of 10 is hardly ever rejected; classes as in all data: 5 sd of a share of .1 of 1,000 samples or more are .05.
+    labels, sizes = np.tile(np.arange(10), 5000), []
+    for seed in range(200):
+        counts = split("quantity", {"alpha": 2.0, "clients": 10}, labels, seed=seed).counts(labels, 10)
+        large = counts[counts.sum(axis=1) > 1000]
+        assert np.abs(large / large.sum(axis=1, keepdims=True) - 0.1).max() < 0.05
+        assert counts.sum() == 50_000 and counts.sum(axis=1).min() >= 10
+        sizes.append(counts.sum(axis=1) / 50_000)
+    assert np.var(sizes) == pytest.approx(0.1 * 0.9 / 21, rel=0.15)
+
+
 def test_minimum_rule_keeps_its_promise():
     assert split("dirichlet", {"alpha": 0.1, "clients": 30, "rule": "minimum"}).summary(LABELS, 10)["size_min"] >= 10
     options = {"alpha": 0.5, "clients": 30, "rule": "minimum", "min_size": 60}
     assert split("dirichlet", options).summary(LABELS, 10)["size_min"] >= 60
+    options = {"alpha": 0.1, "clients": 6, "rule": "minimum", "min_size": "classes"}  # P2: FedLab's, 62 of 62 classes
+    labels = np.tile(np.arange(62), 65)
+    assert split("dirichlet", options, labels, 62).summary(labels, 62)["size_min"] >= 62
 
 
-@pytest.mark.parametrize("rule", ["balanced", "recycled", "classwise", "minimum"])
+@pytest.mark.parametrize("rule", ["balanced", "recycled", "classwise", "minimum", "plain"])
 def test_large_alpha_is_uniform(rule):
     # models-data-metrics B3: class shares within 5 % of uniform. 100,000 samples a client keep the sampling noise of
     # client-wise rules, sqrt(.09 / 1e5) = .95 % of a share of .1, well below that. 1.7e308 overflows NumPy's own draw.
@@ -84,67 +165,6 @@ def test_tiny_alpha_ends(alpha):
     assert recycled.summary(LABELS, 10)["classes_mean"] == 1
     assert "would have no sample" in refused("dirichlet", {"alpha": alpha, "rule": "classwise"})
     assert "in 1000 draws" in refused("dirichlet", {"alpha": alpha, "rule": "minimum"})
-
-
-def test_recycled_has_the_published_statistics():
-    # specs/methods-local.md 3.3, split A re-simulated on CIFAR-10 at alpha .1, N 100: 5.0-5.2 distinct classes a
-    # client, 44.8-46.2 k distinct images. Those are ranges of a few draws: a single draw has a standard deviation of
-    # 1,000 images and .15 classes (30 draws of the literal loop below: 45.7 k, 4.98 classes), so the mean of 40 draws
-    # (standard error 170) is held to the range, a single draw to 42-49 k.
-    labels = np.repeat(np.arange(10), 5000)
-    options = {"alpha": 0.1, "rule": "recycled"}
-    rows = [split("dirichlet", options, labels, seed=seed).summary(labels, 10) for seed in range(40)]
-    assert all(row["clients"] == 100 and row["size_min"] == row["size_max"] == 500 for row in rows)
-    assert 4.7 < np.mean([row["classes_mean"] for row in rows]) < 5.3
-    assert 44_800 < np.mean([row["distinct"] for row in rows]) < 46_200
-    assert all(42_000 < row["distinct"] < 49_000 for row in rows)
-    # addenda A1.iv: H -> (1/M)(1 - 1/M)/(M alpha + 1) = .045 for Dirichlet shares, here of finite samples.
-    assert np.mean([row["heterogeneity"] for row in rows]) == pytest.approx(0.045, rel=0.1)
-
-
-def literal_client_wise(labels, alpha, clients, refill, seed):
-    """The loop of methods-local 3.3 A and B, typed in as it stands there: nothing renormalised, nothing cached."""
-    rng = np.random.RandomState(seed)
-    order = rng.permutation(len(labels))
-    pools = [order[labels[order] == c] for c in range(10)]
-    left, quota = [len(pool) for pool in pools], [len(labels) // clients] * clients
-    cumulative = np.cumsum(rng.dirichlet([alpha] * 10, clients), axis=1)
-    dealt = [[] for _ in range(clients)]
-    while sum(quota):
-        client = rng.randint(clients)
-        if quota[client] == 0:
-            continue
-        while True:
-            label = int(np.argmax(rng.uniform() <= cumulative[client]))
-            if left[label] > 0:
-                break
-            left[label] = len(pools[label]) if refill else 0
-        quota[client] -= 1
-        left[label] -= 1
-        dealt[client].append(pools[label][left[label]])
-    return Split("literal", tuple(np.array(indices) for indices in dealt), seed)
-
-
-@pytest.mark.parametrize(("rule", "alpha"), [("balanced", 2.0), ("recycled", 0.5)])
-def test_client_wise_rules_are_distributed_as_the_literal_loop(rule, alpha):
-    # Other random numbers, so equal in distribution only: the means of 60 draws within four standard errors.
-    # The literal balanced loop takes minutes below alpha .5, where the classes left have hardly any mass.
-    labels, options = np.repeat(np.arange(10), 60), {"alpha": alpha, "clients": 12, "rule": rule}
-    ours = [split("dirichlet", options, labels, seed=s).summary(labels, 10) for s in range(60)]
-    literal = [literal_client_wise(labels, alpha, 12, rule == "recycled", s).summary(labels, 10) for s in range(60)]
-    for key in ("classes_mean", "heterogeneity", "distinct"):
-        mine, theirs = ([row[key] for row in rows] for rows in (ours, literal))
-        assert abs(np.mean(mine) - np.mean(theirs)) <= 4 * np.sqrt((np.var(mine) + np.var(theirs)) / 60), key
-
-
-def test_classwise_draws_an_empty_client_as_often_as_the_spec_says():
-    # methods-local 3.3, split C on CIFAR-10 at alpha .1, N 100: an empty client in ~18 % of draws (50 draws there;
-    # two standard deviations of the difference to 100 draws of ours are 13 %).
-    labels, empty = np.repeat(np.arange(10), 5000), 0
-    for seed in range(100):
-        options = {"alpha": 0.1, "rule": "classwise", "empty": "allow"}
-        empty += split("dirichlet", options, labels, seed=seed).summary(labels, 10)["empty"] > 0
-    assert 5 <= empty <= 31
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.5, 20.0])
@@ -198,6 +218,16 @@ def test_summary_and_counts_by_hand():
     assert summary["heterogeneity"] == 0.25 and summary["empty"] == 1 and summary["distinct"] == 4
     assert (summary["size_min"], summary["size_max"], summary["size_mean"]) == (0, 3, 5 / 3)
     assert summary["classes_mean"] == pytest.approx(2 / 3)
+    # P = (2/5, 3/5): half the absolute differences are 3/5 and 2/5, their mean 1/2. One class each: exp(0) = 1.
+    assert summary["total_variation"] == pytest.approx(0.5) and summary["effective_classes"] == 1
+    # Sizes 2, 3, 0: variance 14/9, mean 5/3.
+    assert summary["size_cv"] == pytest.approx(np.sqrt(14 / 9) / (5 / 3))
+    assert (summary["class_min"], summary["class_max"], summary["unused"]) == (2, 3, 0)
+    # Shares (1/2, 1/2): entropy log 2, so two classes.
+    assert Split("t", (np.arange(4),), 0).summary(labels, 2)["effective_classes"] == pytest.approx(2)
+    # Held out of the training part: neither held nor unused.
+    held = Split("t", (np.array([0]),), 0, (np.array([1, 2]),), "train").summary(labels, 2)
+    assert (held["unused"], held["tested"], held["test_rows"]) == (1, 1, 2)
     with pytest.raises(Refused, match="names sample 3, the data has 2"):
         dealt.counts(labels[:2], 2)
 
@@ -220,6 +250,11 @@ def test_summary_and_counts_by_hand():
         ("iid", {"clients": 5000}, "clients=5000 is more than the 4003 samples: take 4003 or fewer"),
         ("classes", {"k": 11}, "k=11 is more than the 10 classes"),
         ("classes", {"k": 0}, "k=0 is not a whole number"),
+        ("dirichlet", {"alpha": 1, "sigma": -1}, "sigma=-1 is not a finite number from 0"),
+        ("shards", {"k": 2.5}, "k=2.5 is not a whole number above 0"),
+        ("quantity", {"alpha": True}, "alpha=True is not a finite number above 0"),
+        ("quantity", {"alpha": 1, "min_size": 50}, "take min_size=40 or clients=80"),
+        ("dirichlet", {"alpha": 1, "min_size": "labels"}, "min_size='labels' is not a whole number"),
         # 4003 // 41 = 97 and 4003 // 100 = 40.
         (
             "dirichlet",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from numpy.random import Generator
 
-NUMBERS = 10**8  # drawn at most in one search: some seconds
+NUMBERS = 2 * 10**7  # drawn at most in one search: a few seconds
 MOST = 1000
 Smallest = Callable[[Generator, float, int], int]  # (generator, alpha, clients) -> samples of the smallest client
 
@@ -18,7 +18,7 @@ def tries(clients: int, classes: int) -> int:
 
 def feasible(smallest: Smallest, rng: Generator, alpha: float, clients: int, wanted: int, classes: int) -> str:
     """The nearest settings where most draws give every client its `wanted` samples, as words; '' if none is found."""
-    many = 5 if clients * classes < 10**5 else 1
+    many = 5 if clients * classes < 10**5 else 3
 
     def works(alpha: float, clients: int) -> bool:
         good = 0
@@ -30,8 +30,8 @@ def feasible(smallest: Smallest, rng: Generator, alpha: float, clients: int, wan
 
     larger = next((a for a in _alphas(alpha) if works(a, clients)), None)
     fewer = next((n for n in _fewer(clients) if works(alpha, n)), None)
-    found = [f"alpha={larger:g}"] * (larger is not None) + [f"clients={fewer}"] * (fewer is not None)
-    return f"{' or '.join(found)}, where most draws succeed" if found else ""
+    found = ([] if larger is None else [f"alpha={larger:g}"]) + ([] if fewer is None else [f"clients={fewer}"])
+    return f"{' or '.join(found)} (there most draws succeed)" if found else ""
 
 
 def _alphas(alpha: float) -> Iterator[float]:
@@ -56,11 +56,10 @@ def room(clients: int, least: int, count: int) -> list[str]:
     ]
 
 
-def never(what: str, draws: int, least: int, best: int, near: str) -> str:
+def never(what: str, draws: int, least: int, best: int, near: str, instead: str) -> str:
     """Why a repeated draw was given up, and what is near."""
-    ways = f"take min_size={best}" if best else "take fewer clients, a larger alpha"
+    ways = [f"min_size={best}"] * (best > 0) + ([near] if near else ["fewer clients, a larger alpha"]) + [instead]
     return (
-        f"{what}: in {draws} draws the smallest client never had {least} samples (at best {best}): {ways}"
-        + (f", or {near}" if near else "")
-        + ", or dirichlet(rule='balanced')"
+        f"{what}: in {draws} draws the smallest client never had {least} samples (at best {best}): "
+        f"take {', or '.join(ways)}"
     )

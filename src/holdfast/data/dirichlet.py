@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from holdfast.data.bounded import feasible, never, room, tries
+from holdfast.data.client_wise import client_wise, dirichlet_shares, log_shares
 from holdfast.data.dealing import Dealt, Indices, Samples, cut, dealt_by, pools, refuse, refuse_empty, too_many
 from holdfast.errors import Refused
 
@@ -27,6 +26,7 @@ class Skew(NamedTuple):
     clients: int
     empty: bool
     min_size: int
+    sigma: float
 
 
 def dirichlet(
@@ -38,99 +38,57 @@ def dirichlet(
     rule: str = "balanced",
     empty: str = "refuse",
     min_size: int | str = 10,
+    sigma: float = 0.0,
 ) -> Dealt:
     """Label skew: the smaller alpha, the fewer classes a client sees. `rule` says how; see RULES below.
 
     `empty='allow'` lets 'classwise' and 'plain' leave clients without samples; `min_size` is the smallest client of
-    'minimum', 'classes' being as many samples as the data has classes.
+    'minimum', 'classes' being as many samples as the data has classes; `sigma` > 0 gives 'balanced' and 'recycled'
+    log-normal sizes instead of equal ones (FedDyn's examples: .3).
     """
     least = samples.classes if isinstance(min_size, str) else min_size
     problems = too_many(clients, len(samples.labels))
     if rule != "minimum" and min_size != 10:
         problems.append(f"min_size={min_size} means nothing with rule='{rule}': leave it out or take rule='minimum'")
+    if sigma and rule not in ("balanced", "recycled"):
+        problems.append(f"sigma={sigma} means nothing with rule='{rule}', whose sizes vary as they are: leave it out")
     if rule == "minimum":
         problems += room(clients, least, len(samples.labels))
     refuse(problems)
-    return RULES[rule](samples, rng, Skew(float(alpha), clients, empty == "allow", least))
+    return RULES[rule](samples, rng, Skew(float(alpha), clients, empty == "allow", least, float(sigma)))
 
 
 def _balanced(samples: Samples, rng: Generator, skew: Skew) -> Dealt:
     """FedDyn's: every client draws its own shares of the classes and gets floor(n/N) samples, each at most once."""
-    return Dealt(_client_wise(samples, rng, skew, refill=False))
+    return _client_wise(samples, rng, skew, refill=False)
 
 
 def _recycled(samples: Samples, rng: Generator, skew: Skew) -> Dealt:
     """FL-Simulator's: as 'balanced', but an exhausted class starts again, so samples repeat and others stay unused."""
-    return Dealt(_client_wise(samples, rng, skew, refill=True))
+    return _client_wise(samples, rng, skew, refill=True)
 
 
-def _client_wise(samples: Samples, rng: Generator, skew: Skew, refill: bool) -> Indices:
-    """One sample at a time to a random client that is not full, of a class drawn from the client's own shares."""
-    stacks = [rng.permutation(pool).tolist() for pool in pools(samples.labels, samples.classes)]
-    left = [len(stack) for stack in stacks]
-    shares = _ClassShares(log_shares(rng, skew.alpha, skew.clients, samples.classes), np.array(left) > 0)
-    quota = len(samples.labels) // skew.clients
-    dealt: list[list[int]] = [[] for _ in range(skew.clients)]
-    waiting = list(range(skew.clients))
-    numbers = _uniform(rng)
-    while waiting:
-        place = int(next(numbers) * len(waiting))
-        client = waiting[place]
-        label = shares.draw(client, next(numbers))
-        while left[label] == 0:  # only when refilling: the class starts again, but it is redrawn first
-            left[label] = len(stacks[label])
-            label = shares.draw(client, next(numbers))
-        left[label] -= 1
-        dealt[client].append(stacks[label][left[label]])
-        if left[label] == 0 and not refill:
-            shares.close(label)
-        if len(dealt[client]) == quota:
-            waiting[place] = waiting[-1]
-            waiting.pop()
-    return [np.array(rows, dtype=np.int64) for rows in dealt]
+def _client_wise(samples: Samples, rng: Generator, skew: Skew, refill: bool) -> Dealt:
+    sizes = _sizes(len(samples.labels), skew, rng)
+
+    def shares(rng: Generator) -> np.ndarray:
+        return log_shares(rng, skew.alpha, skew.clients, samples.classes)
+
+    return Dealt(client_wise(samples, rng, shares, sizes, refill))
 
 
-class _ClassShares:
-    """Draws a class for a client from the client's shares, renormalised over the classes that are still open.
+def _sizes(count: int, skew: Skew, rng: Generator) -> np.ndarray:
+    """floor(n/N) for all, or log-normal around it with FedDyn's sigma, of sum n.
 
-    Renormalising equals redrawing until an open class comes up, but ends also when the open ones have hardly any
-    mass; from logarithms it is exact however little that is.
+    What rounding leaves, below N samples, goes one each to the first clients; FedDyn gives it all to the first.
     """
-
-    def __init__(self, logs: np.ndarray, is_open: np.ndarray):
-        self.logs, self.is_open = logs, is_open
-        self.ladders: list[list[float]] = [[] for _ in logs]  # cumulative shares, filled when needed
-
-    def close(self, label: int) -> None:
-        self.is_open[label] = False
-        self.ladders = [[] for _ in self.logs]
-
-    def draw(self, client: int, uniform: float) -> int:
-        ladder = self.ladders[client] or self._ladder(client)
-        # Scaled by the last rung and kept below it: rounding can then never point past the end or at a closed class.
-        return bisect_right(ladder, min(uniform * ladder[-1], math.nextafter(ladder[-1], 0)))
-
-    def _ladder(self, client: int) -> list[float]:
-        logs = np.where(self.is_open, self.logs[client], -np.inf)
-        self.ladders[client] = np.cumsum(np.exp(logs - logs.max())).tolist()
-        return self.ladders[client]
-
-
-def log_shares(rng: Generator, alpha: float, rows: int, columns: int) -> np.ndarray:
-    """Logarithms, up to a constant, of `rows` draws of Dirichlet(alpha), by Gamma(a) = Gamma(a + 1) U^(1/a).
-
-    Not Generator.dirichlet, which below alpha .1 breaks a stick: small shares round to exactly 0 (13 % of ten at
-    alpha .01), and a client whose classes are full is then left without any preference.
-    """
-    alpha = max(alpha, 1e-300)  # below, the division would overflow; the shares are one-hot long before
-    return np.log(rng.standard_gamma(alpha + 1, (rows, columns))) - rng.standard_exponential((rows, columns)) / alpha
-
-
-def dirichlet_shares(rng: Generator, alpha: float, count: int) -> np.ndarray:
-    """One draw of Dirichlet(alpha)."""
-    logs = log_shares(rng, alpha, 1, count)[0]
-    shares = np.exp(logs - logs.max())
-    return shares / shares.sum()
+    if skew.sigma == 0:
+        return np.full(skew.clients, count // skew.clients)
+    logs = skew.sigma * rng.standard_normal(skew.clients)
+    drawn = np.exp(logs - logs.max())
+    sizes = (drawn / drawn.sum() * count).astype(np.int64)
+    sizes[: count - sizes.sum()] += 1
+    return sizes
 
 
 def _classwise(samples: Samples, rng: Generator, skew: Skew) -> Dealt:
@@ -209,7 +167,7 @@ def _minimum(samples: Samples, rng: Generator, skew: Skew) -> Dealt:
                 return Dealt(dealt_by(counts, samples.labels, rng))
     near = feasible(smallest, rng, skew.alpha, skew.clients, skew.min_size, samples.classes)
     what = f"dirichlet(alpha={skew.alpha:g}, clients={skew.clients}, rule='minimum')"
-    raise Refused(never(what, draws, skew.min_size, best, near))
+    raise Refused(never(what, draws, skew.min_size, best, near, "rule='balanced'"))
 
 
 def try_minimum(sizes: list[int], rng: Generator, alpha: float, clients: int) -> np.ndarray | None:
@@ -234,9 +192,3 @@ RULES: dict[str, Callable[[Samples, Generator, Skew], Dealt]] = {
 
 def class_sizes(samples: Samples) -> list[int]:
     return np.bincount(samples.labels, minlength=samples.classes).tolist()
-
-
-def _uniform(rng: Generator) -> Iterator[float]:
-    """Numbers in [0, 1), drawn in blocks because one call each is slow."""
-    while True:
-        yield from rng.random(4096).tolist()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
+import io
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -62,7 +64,7 @@ def flower(name: str, options: Mapping[str, Any], samples: Samples, seed: int) -
     if "distribution_array" in own:  # the one option that has to be an array
         own["distribution_array"] = np.array(own["distribution_array"])
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):  # progress bars
             warnings.simplefilter("ignore")  # of every repeated draw; when it gives up it raises
             return Dealt(_partitions(make(**own), samples, options.get("order", "shuffled"), own.get("seed", seed)))
     except Exception as error:

@@ -134,16 +134,18 @@ def listed(samples: Samples, rng: Generator, *, path: str) -> Dealt:
     """The clients that a file lists.
 
     `.json`: a list of rows for every client, or an object of such lists by client name; or FedGloSS' and FedSAM's
-    federated_train_alpha_*.json, whose img_N_label_L.png is row N of CIFAR in its official order. `.txt`, `.csv` or
+    federated_train_alpha_*.json, whose img_N_label_L.png is row N of CIFAR-10 in its official order
+    (those of CIFAR-100 name images by CIFAR's file names, and are refused). `.txt`, `.csv` or
     `.npy`: the client of every sample, one a line, in the order of the data; clients are sorted by it.
     """
     try:
         if Path(path).suffix == ".json":
             stored = json.loads(Path(path).read_text(encoding="utf-8"))
-            rows = _glossed(stored, samples) if "users_data" in stored else _lists(stored)
+            known = isinstance(stored, dict) and "users_data" in stored
+            rows = _glossed(stored, samples) if known else _lists(stored)
             return Dealt([_rows(name, own, len(samples.labels)) for name, own in rows])
         names = _names(Path(path))
-    except (OSError, ValueError) as error:  # ValueError: Refused, broken JSON, broken UTF-8
+    except (OSError, ValueError, EOFError) as error:  # ValueError: Refused, broken JSON, broken UTF-8
         raise Refused(f"cannot use {path} as a list of clients: {error}") from error
     if names.shape != samples.labels.shape:
         raise Refused(
@@ -183,7 +185,7 @@ def _glossed(stored: Any, samples: Samples) -> list[tuple[str, list[int]]]:
             parts = [re.fullmatch(r"img_(\d+)_label_(\d+)\.\w+", text) for text in stored["users_data"][str(name)]["x"]]
             pairs = [(int(part[1]), int(part[2])) for part in parts if part]
             if len(pairs) < len(parts):
-                raise Refused(f"client {name} has images that are not named img_N_label_L.png")
+                raise Refused(f"client {name} has images that are not named img_N_label_L.png: give rows")
             found.append((str(name), [row for row, _ in pairs]))
             wrong = [row for row, label in pairs if row >= len(samples.labels) or samples.labels[row] != label]
             if wrong:

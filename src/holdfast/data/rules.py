@@ -10,8 +10,8 @@ import numpy as np
 from numpy.random import Generator
 
 from holdfast.data.bounded import feasible, never, room, tries
+from holdfast.data.client_wise import client_wise, dirichlet_shares
 from holdfast.data.dealing import Dealt, Samples, cut, dealt_by, pools, refuse, refuse_empty, too_many
-from holdfast.data.dirichlet import dirichlet_shares
 from holdfast.errors import Refused
 
 
@@ -21,16 +21,23 @@ def iid(samples: Samples, rng: Generator, *, clients: int = 100) -> Dealt:
     return Dealt(np.array_split(rng.permutation(len(samples.labels)), clients))
 
 
-def classes(samples: Samples, rng: Generator, *, k: int, clients: int = 100) -> Dealt:
+def classes(samples: Samples, rng: Generator, *, k: int, clients: int = 100, recycled: bool = False) -> Dealt:
     """Client i holds class i mod C and k - 1 others at random; a class is split evenly among its holders.
 
     NIID-Bench's '#labels' (P7). A class without a holder, possible below C clients only, is left out.
+
+    `recycled=True` is FL-Simulator's pathological rule: k random classes a client in equal shares, floor(n/N) samples
+    drawn as by dirichlet(rule='recycled'), so that samples repeat.
     """
     labels, total = samples.labels, samples.classes
+    present = np.flatnonzero(np.bincount(labels, minlength=total))
     problems = too_many(clients, len(labels))
-    if k > total:
-        problems.append(f"k={k} is more than the {total} classes of the data: give 1 to {total}")
+    if k > (len(present) if recycled else total):
+        problems.append(f"k={k} is more than the {total} classes of the data: give 1 to {len(present)}")
     refuse(problems)
+    if recycled:
+        sizes = np.full(clients, len(labels) // clients)
+        return Dealt(client_wise(samples, rng, lambda rng: _equal_shares(rng, present, k, clients, total), sizes, True))
     holders: list[list[int]] = [[] for _ in range(total)]
     for client in range(clients):
         own = client % total
@@ -43,6 +50,13 @@ def classes(samples: Samples, rng: Generator, *, k: int, clients: int = 100) -> 
             counts[holders[label], label] = [len(part) for part in np.array_split(pool, len(holders[label]))]
     refuse_empty(counts.sum(axis=1), f"classes(k={k})", "fewer clients, a larger k or dirichlet")
     return Dealt(dealt_by(counts, labels, rng))
+
+
+def _equal_shares(rng: Generator, present: np.ndarray, k: int, clients: int, total: int) -> np.ndarray:
+    logs = np.full((clients, total), -np.inf)
+    for own in logs:
+        own[rng.permutation(present)[:k]] = 0
+    return logs
 
 
 def class_split(samples: Samples, rng: Generator, *, clients: int = 20) -> Dealt:
@@ -100,4 +114,4 @@ def quantity(samples: Samples, rng: Generator, *, alpha: float, clients: int = 1
             return Dealt(np.split(order, np.cumsum(drawn)[:-1]))
         best = max(best, int(drawn.min()))
     near = feasible(lambda r, a, n: int(sizes(r, a, n).min()), rng, alpha, clients, least, 1)
-    raise Refused(never(f"quantity(alpha={alpha:g}, clients={clients})", tries(clients, 1), least, best, near))
+    raise Refused(never(f"quantity(alpha={alpha:g}, clients={clients})", tries(clients, 1), least, best, near, "iid"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,9 +44,9 @@ class Split:
     """
 
     text: str
-    clients: Sequence[np.ndarray]  # int64
+    clients: tuple[np.ndarray, ...]  # int64
     seed: int
-    tests: Sequence[np.ndarray] = ()
+    tests: tuple[np.ndarray, ...] = ()
     tests_from: str = "test"
 
     @property
@@ -92,7 +92,7 @@ class Split:
             text, seed, dealt = split_files.read(Path(path))
         except (OSError, ValueError) as error:  # ValueError: Refused, broken JSON, broken UTF-8
             raise Refused(f"cannot use {path} as a split: {error}; make the split anew or restore the file") from error
-        return cls(text, dealt.clients, seed, dealt.tests, dealt.tests_from)
+        return cls(text, tuple(dealt.clients), seed, tuple(dealt.tests), dealt.tests_from)
 
 
 def make(name: str, options: Mapping[str, Any], samples: Samples, seed: int, text: str) -> Split:

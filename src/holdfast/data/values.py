@@ -36,6 +36,14 @@ def _alpha(name: str, value: Any) -> str:
     return "" if good else f"{name}={value!r} is not a finite number above 0: 0.1 is skewed, 100 nearly even"
 
 
+def _spread(name: str, value: Any) -> str:
+    return "" if is_number(value) and value >= 0 else f"{name}={value!r} is not a finite number from 0"
+
+
+def _flag(name: str, value: Any) -> str:
+    return "" if isinstance(value, bool) else f"{name}={value!r} is unknown: write {name}=True or {name}=False"
+
+
 def _share(name: str, value: Any) -> str:
     return "" if is_number(value) and 0 < value <= 1 else f"{name}={value!r} is not a share: give a number in (0, 1]"
 
@@ -80,6 +88,8 @@ TESTS: dict[str, Callable[[str, Any], str]] = {
     "gap": _from_zero,
     "alpha": _alpha,
     "min_size": _min_size,
+    "sigma": _spread,
+    "recycled": _flag,
     "types": _types,
     "fraction": _share,
     "train": _share,
