@@ -52,6 +52,9 @@ def within(split: Split, data: Dataset) -> Split:
     largest = max((int(rows.max()) for rows in split.clients if len(rows)), default=-1)
     if largest >= len(data.y):
         raise Refused(f"the split names sample {largest}, and {data.name} has {len(data.y)}; it is of another data set")
+    many = len(data.y if split.tests_from == "train" else data.test_y)
+    if max((int(rows.max()) for rows in split.tests if len(rows)), default=-1) >= many:
+        raise Refused(f"the split has test rows beyond the {many} of {data.name}; it is of another data set")
     return split
 
 

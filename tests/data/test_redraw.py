@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from holdfast.data.dealing import Samples
+from holdfast.data.dirichlet import dirichlet
 from holdfast.data.plan import generator
 from holdfast.data.redraw import Drift, class_wise, equal_parts, redrawn
 
@@ -61,6 +63,33 @@ def test_client_parts_may_be_empty_and_keep_the_order_of_a_class():
     parts = class_wise(held, labels, 1, 1e-3, generator(1, "drift"))
     assert sorted(len(part) for part in parts) == [0, 0, 0, 40]
     assert np.concatenate(parts).tolist() == list(range(39, -1, -1))
+
+
+def test_client_parts_are_dealt_by_the_rule_of_the_base_partition():
+    # B4: 're-split it by P3 with the same alpha'. The pool of clients that hold everything, in order, is the data set.
+    held = np.array_split(np.arange(600), 8)
+    parts = class_wise(held, LABELS, 10, 0.1, np.random.default_rng(5))
+    options = {"alpha": 0.1, "clients": 8, "rule": "plain", "empty": "allow"}
+    wanted = dirichlet(Samples(LABELS, 10), np.random.default_rng(5), **options).clients
+    assert all(np.array_equal(a, b) for a, b in zip(parts, wanted, strict=True))
+
+
+def test_a_round_of_the_papers_size():
+    # B4: 10 of 3,400 clients, alpha .01, as many samples as FEMNIST. With an iid base the pool is like the data: 1,975
+    # samples of 62 classes, whose squared distance to equal shares is (1 - 1/62) / 1975 in the mean, and far below ten
+    # times that; its parts hold a few classes each. With a P3 base and 'period', parts are alike.
+    labels = np.repeat(np.arange(62), 671_585 // 62)
+    base = np.array_split(np.random.default_rng(0).permutation(len(labels)), 3400)[:10]
+    parts = redrawn(Drift("client", 0.01), base, labels, 62, generator(0, "drift"))
+    counts = np.stack([np.bincount(labels[part], minlength=62) for part in parts])
+    pooled = counts.sum(axis=0) / counts.sum()
+    assert ((pooled - 1 / 62) ** 2).sum() < 10 * (1 - 1 / 62) / 1975
+    assert (counts > 0).sum(axis=1).mean() < 20  # 62 classes to ten parts, nearly each whole to one
+    skewed = dirichlet(
+        Samples(labels, 62), np.random.default_rng(0), alpha=0.01, clients=3400, rule="plain", empty="allow"
+    ).clients[:10]
+    sizes = [len(part) for part in redrawn(Drift("period"), list(skewed), labels, 62, generator(0, "drift"))]
+    assert max(sizes) - min(sizes) <= 1 and np.ptp([len(rows) for rows in skewed]) > 100
 
 
 def test_both_is_plain():
