@@ -117,6 +117,8 @@ def among(rows: Tensor, change: Callable[..., Tensor], x: Tensor, *given: Tensor
     if x.device.type != "cpu" or torch.compiler.is_compiling():
         return torch.where(here(rows, x), change(x, *given), x)
     chosen = rows.nonzero().squeeze(1)
+    if not len(chosen):
+        return x
     return x.index_copy(0, chosen, change(x[chosen], *(g[chosen] for g in given)))
 
 

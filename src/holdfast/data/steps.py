@@ -40,8 +40,8 @@ def here(rows: Tensor, x: Tensor) -> Tensor:
 
 def picked(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     """The pixel at (rows [N, H, W], columns [N, H, W]) of each image, all of which lie in it."""
-    n, c, _, w = x.shape
-    index = (rows * w + columns).view(n, 1, -1).expand(n, c, -1)
+    w = x.shape[3]
+    index = (rows * w + columns).flatten(1)[:, None].expand(-1, x.shape[1], -1)
     return x.flatten(2).gather(2, index).view(x.shape)
 
 
