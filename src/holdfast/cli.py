@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from holdfast import __version__
 from holdfast.errors import Failed, Refused
 
-COMMANDS = ("run", "compare", "explain", "parts", "report", "calibrate")  # each a module of `holdfast.commands`
+COMMANDS = ("run", "compare", "explain", "parts", "report", "calibrate", "data")  # each a module of `holdfast.commands`
 
 
 class Parser(argparse.ArgumentParser):

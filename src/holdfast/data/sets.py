@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from holdfast.data.check import (
     check_shapes,
     check_sizes,
 )
-from holdfast.data.named import call_outside, expression, find, option_problems
+from holdfast.data.named import call_outside, expression, find, nearest, option_problems
 from holdfast.errors import Refused
 
 Scale = float | Sequence[float] | None
@@ -128,19 +129,29 @@ def digits() -> Dataset:
 SETS: dict[str, Callable[..., Dataset]] = {"digits": digits}
 
 
-def load(name: str, options: Mapping[str, Any]) -> Dataset:
+def load(name: str, options: Mapping[str, Any], data_dir: str | os.PathLike[str] | None = None) -> Dataset:
     """The set of this name, or what `package.module:callable` returns when called with the options.
 
-    A callable returns a Dataset, a tuple (x, y, test_x, test_y), or a dict of these names and any other argument of
-    `Dataset.of`.
+    Names of the catalogue (`holdfast data list`) are looked for in the data folder: `data_dir`, else $HOLDFAST_DATA,
+    else the user's cache folder. A callable returns a Dataset, a tuple (x, y, test_x, test_y), or a dict of these names
+    and any other argument of `Dataset.of`.
     """
-    call = find("data set", name, SETS)
+    from holdfast.data import bring, files
+    from holdfast.data.catalog import catalog
+
+    text = expression(name, options)
+    if name in catalog():
+        return replace(bring.load(name, options, data_dir), name=text)
+    own = {**SETS, **files.SETS}
+    if name not in own and ":" not in name:
+        known = nearest(name, [*own, *catalog()])
+        raise Refused(f"unknown data set '{name}': {known}; your own is named 'package.module:callable'")
+    call = find("data set", name, own)
     problems = option_problems(name, call, options)
     if problems:
         raise Refused(*problems)
-    text = expression(name, options)
-    made = call(**options) if name in SETS else call_outside("data set", name, call, options)
-    return replace(made, name=text) if name in SETS else _checked(text, made)
+    made = call(**options) if name in own else call_outside("data set", name, call, options)
+    return replace(made, name=text) if name in own else _checked(text, made)
 
 
 def _checked(text: str, made: object) -> Dataset:

@@ -31,6 +31,7 @@ class Layout(NamedTuple):
     what: str  # 'python pickles (cifar-10-batches-py)': told when nothing was found
     needs: tuple[str, ...]
     read: Callable[..., Dataset]
+    base: str = ""  # another set that it may need: `read` gets `base=` a function that loads it
 
     def fits(self, tree: Tree) -> bool:
         return all(tree.has(pattern) for pattern in self.needs)
@@ -51,5 +52,6 @@ class Entry:
     places: tuple[str, ...] = ()  # inside a data folder: where torchvision and others put it (file or folder, glob)
     hub: tuple[str, ...] = ()  # Hugging Face repositories, looked for in the local cache and never fetched
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of its readers, with their defaults
+    check: Callable[..., None] | None = None  # called with all options; refuses values that no reader takes
     how: str = ""  # how to get it, where it cannot be downloaded by us
     note: str = ""  # what a user should know of it

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import io
 import lzma
+import math
 import tarfile
 import zipfile
 import zlib
@@ -91,6 +92,19 @@ class Tree:
         with self.open(name) as stream:
             return npy(stream, self.size(name), self.where(name))
 
+    def rows(self, name: str, start: int, stop: int, shape: tuple[int, ...]) -> np.ndarray:
+        """Some rows of a .npy file of bytes that must have this shape; the others are not kept."""
+        with self.open(name) as stream:
+            where, whole = self.where(name), Header.of(stream, self.size(name), self.where(name))
+            if whole.dtype != np.uint8 or whole.shape != shape or whole.fortran:
+                raise Refused(f"{where}: holds {whole.dtype} of shape {whole.shape}; it should be uint8 of {shape}")
+            row = int(np.prod(shape[1:]))
+            stream.seek(start * row, 1)
+            held = stream.read((stop - start) * row)
+        if len(held) != (stop - start) * row:
+            raise Refused(f"{where}: ends before row {stop} of {shape[0]}; get it again")
+        return np.frombuffer(held, np.uint8).reshape(stop - start, *shape[1:])
+
     def arrays(self, name: str, wanted: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
         """The arrays of an .npz file, or those `wanted` of them, all of which it must have."""
         with self.open(name) as stream:
@@ -119,23 +133,37 @@ def broken(where: str) -> Iterator[None]:
         raise Refused(f"{where}: cannot be read ({error})") from error
 
 
-def npy(stream: IO[bytes], size: int, where: str) -> np.ndarray:
-    """An array of numbers; its header may not promise more than the file holds, and objects are not read."""
-    try:
-        version = np.lib.format.read_magic(stream)
-        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = header(stream)
+class Header(NamedTuple):
+    """What a .npy file says of itself; it may not promise more than the file holds, and objects are not read."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    fortran: bool
+    bytes: int
+
+    @classmethod
+    def of(cls, stream: IO[bytes], size: int, where: str) -> Header:
+        try:
+            version = np.lib.format.read_magic(stream)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, fortran, dtype = read(stream)
+        except (ValueError, TypeError, SyntaxError) as error:
+            raise Refused(f"{where}: is no whole array file ({error})") from None
         if dtype.hasobject:
-            raise ValueError("it holds Python objects, which are not read")
-        count = int(np.prod(shape, dtype=object)) if shape else 1
-        if min((0, *shape)) < 0 or count * dtype.itemsize > min(size, LARGEST_FILE):
-            raise ValueError(f"its header says {dtype} of shape {shape} and the file has {size} bytes")
-        held = stream.read(count * dtype.itemsize)
-        if len(held) != count * dtype.itemsize:
-            raise ValueError(f"it ends after {len(held)} of {count * dtype.itemsize} bytes")
-    except ValueError as error:
-        raise Refused(f"{where}: is no whole array file ({error})") from None
-    return np.frombuffer(held, dtype).reshape(shape, order="F" if fortran else "C")
+            raise Refused(f"{where}: holds Python objects, which are not read")
+        count = math.prod(shape) * dtype.itemsize
+        if min((0, *shape)) < 0 or count > min(size, LARGEST_FILE):
+            raise Refused(f"{where}: its header says {dtype} of shape {shape}, and the file has {size} bytes")
+        return cls(shape, dtype, fortran, count)
+
+
+def npy(stream: IO[bytes], size: int, where: str) -> np.ndarray:
+    """An array of numbers."""
+    head = Header.of(stream, size, where)
+    held = stream.read(head.bytes)
+    if len(held) != head.bytes:
+        raise Refused(f"{where}: ends after {len(held)} of {head.bytes} bytes; get it again")
+    return np.frombuffer(held, head.dtype).reshape(head.shape, order="F" if head.fortran else "C")
 
 
 @contextlib.contextmanager
