@@ -97,7 +97,7 @@ def state(entry: Any, base: Path) -> dict[str, Any]:
     from holdfast.data import bring, store
 
     stored = [str(path) for path in store.copies(entry.name, base)]
-    there = [str(path) for path in bring.places(entry, base) if path.exists()]
+    there = [str(path) for path in bring.places(entry, base) if bring.is_there(path)]
     kind = "imported" if stored else "found" if there else "missing"
     return {"state": kind, "paths": stored or there, "get": bring.ways(entry, {})}
 
@@ -187,8 +187,8 @@ def plan(whole: dict[str, Any]) -> str:
     if not whole["mapped"]:
         return f"{mega(whole['memory_bytes'])}, all of it held; as much on a GPU"
     return (
-        f"{mega(whole['memory_bytes'])} held; the samples are mapped from disk, and memory keeps the pages in use; a GPU "
-        f"holds all {mega(whole['device_bytes'])}"
+        f"{mega(whole['memory_bytes'])} held; the samples are mapped from disk, and memory keeps the pages in use; "
+        f"a GPU holds all {mega(whole['device_bytes'])}"
     )
 
 
@@ -243,9 +243,10 @@ def import_(options: argparse.Namespace) -> int:
     train, test = made.meta["samples"]
     print(f"{made.folder.name}: {train:,} to train and {test:,} to test of {size_of(made.meta['shape'])}, "
           f"{made.meta['classes']} classes; {mega(disk(made.meta))} in {made.folder}")  # fmt: skip
-    checked = made.meta["source"]["checked"]
-    print(f"  read as {made.meta['source']['layout']}; "
-          f"{f'{len(checked)} files have their published checksum' if checked else 'no published checksum to compare'}")  # fmt: skip
+    sums = len(made.meta["source"]["checked"])
+    print(
+        f"  read as {made.meta['source']['layout']}; files with their published checksum: {sums or 'none to compare'}"
+    )
     return 0
 
 

@@ -17,6 +17,7 @@ from holdfast.data.readers.tree import Tree, is_archive, tree
 from holdfast.data.sets import Dataset
 from holdfast.errors import Refused
 
+HUB = (("/datasets--{}/", "--"), ("/{}/", "___"))  # how the two caches of Hugging Face write owner/name
 Folder = str | os.PathLike[str] | None
 
 
@@ -50,7 +51,7 @@ def load(name: str, options: Mapping[str, Any], data_dir: Folder = None) -> Data
     folder = store.folder_of(name, full, entry.options, base)
     if (folder / store.META).is_file():
         return store.opened(folder)
-    for path in (path for path in places(entry, base) if path.exists()):
+    for path in filter(is_there, places(entry, base)):
         check_archive(entry, path)
         with tree(path, archives(entry, path)) as found:
             layout = layout_of(entry, found)
@@ -76,17 +77,21 @@ def places(entry: Entry, base: Path) -> Iterator[Path]:
         yield Path(place).expanduser() if place.startswith("~") else base / place
     home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
     hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub").expanduser()
+    made = Path(os.environ.get("HF_DATASETS_CACHE") or home / "datasets").expanduser()
     for name in entry.hub:
-        yield newest(hub / f"datasets--{name.replace('/', '--')}" / "snapshots")
+        yield newest(hub / f"datasets--{name.replace('/', '--')}" / "snapshots", "*")
+        yield newest(made / name.replace("/", "___"), "*/*/*")  # configuration, version, hash
 
 
-def newest(snapshots: Path) -> Path:
-    """The snapshot that was fetched last; the folder itself where there is none."""
-    try:
-        found = [path for path in snapshots.iterdir() if path.is_dir()]
-    except OSError:
-        found = []
-    return max(found, key=lambda path: path.stat().st_mtime, default=snapshots)
+def is_there(path: Path) -> bool:
+    """A file, or a folder with more in it than the begin of a download."""
+    return path.is_file() or (path.is_dir() and any(not held.name.endswith(".part") for held in path.iterdir()))
+
+
+def newest(folder: Path, pattern: str) -> Path:
+    """The folder in it that was made last; itself where there is none."""
+    found = [path for path in folder.glob(pattern) if path.is_dir()]
+    return max(found, key=lambda path: path.stat().st_mtime, default=folder)
 
 
 def archives(entry: Entry, path: Path) -> tuple[str, ...]:
@@ -101,7 +106,7 @@ def layout_of(entry: Entry, found: Tree) -> Layout | None:
 def missing(entry: Entry, options: Mapping[str, Any], folder: Path, base: Path) -> str:
     """Where it was looked for and what to do."""
     there = [
-        f"  {path}" + (" (there, but of no known layout)" if path.exists() else "") for path in places(entry, base)
+        f"  {path}" + (" (there, but of no known layout)" if is_there(path) else "") for path in places(entry, base)
     ]
     lines = [f"{entry.name} is not here; looked for", f"  {folder} (imported)", *there, *ways(entry, options)]
     return "\n".join([*lines, "--data-dir or $HOLDFAST_DATA names another data folder"])
@@ -149,7 +154,8 @@ def import_(
 def recognised(path: Path) -> Entry:
     """The one data set that this file or folder is a copy of."""
     text = path.absolute().as_posix()
-    by_hub = [e for e in catalog().values() if any(f"datasets--{n.replace('/', '--')}/" in f"{text}/" for n in e.hub)]
+    folders = {e.name: [w.format(n.replace("/", s)) for n in e.hub for w, s in HUB] for e in catalog().values()}
+    by_hub = [e for e in catalog().values() if any(folder in f"{text}/" for folder in folders[e.name])]
     if len(by_hub) == 1:
         return by_hub[0]
     by_name = [e for e in catalog().values() if path.is_file() and path.name in {file.name for file in e.files}]

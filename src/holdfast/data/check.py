@@ -152,11 +152,26 @@ def _statistics(x: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and population deviation of each channel, a constant channel getting deviation 1."""
     means, stds = [], []
     for channel in range(x.shape[1]):
-        values = x[:, channel].to(torch.float64)
-        mean = float(values.mean())
+        mean, deviation = _of_bytes(x[:, channel]) if x.dtype == torch.uint8 else _of_numbers(x[:, channel])
         means.append(_nine_digits(mean))
-        stds.append(_nine_digits(float((values - mean).square().mean().sqrt())) or 1.0)
+        stds.append(_nine_digits(deviation) or 1.0)
     return tuple(means), tuple(stds)
+
+
+def _of_numbers(values: Tensor) -> tuple[float, float]:
+    values = values.to(torch.float64)
+    mean = float(values.mean())
+    return mean, float((values - mean).square().mean().sqrt())
+
+
+def _of_bytes(values: Tensor) -> tuple[float, float]:
+    """From how often each of the 256 values occurs, some rows at a time: a mapped set is never in memory whole."""
+    counts = np.zeros(256, np.int64)
+    for rows in values.split(max(1, (1 << 24) // max(values[0].numel(), 1))):
+        counts += np.bincount(rows.reshape(-1).cpu().numpy(), minlength=256)
+    levels = np.arange(256)
+    mean = float((counts * levels).sum() / counts.sum())
+    return mean, math.sqrt(float((counts * (levels - mean) ** 2).sum() / counts.sum()))
 
 
 def _nine_digits(value: float) -> float:

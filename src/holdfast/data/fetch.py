@@ -41,10 +41,14 @@ def download(name: str, data_dir: Folder = None, urls: Sequence[str] = (), progr
     check(entry, wanted, urls)
     folder = store.root(data_dir) / "downloads" / name
     folder.mkdir(parents=True, exist_ok=True)
-    for file in wanted.values():
-        target = folder / file.name
-        if not target.is_file() or wrong(target, entry):
-            whole(entry, file, target, [*(mirrored(url, file) for url in urls), *[file.url] * (not urls)], progress)
+    try:
+        for file in wanted.values():
+            target = folder / file.name
+            if not target.is_file() or wrong(target, entry):
+                whole(entry, file, target, [mirrored(url, file) for url in urls] or [file.url], progress)
+    finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # where nothing came
     return folder
 
 
@@ -112,7 +116,7 @@ def wrong(path: Path, entry: Entry, name: str = "") -> str:
             held = hashlib.file_digest(stream, kind).hexdigest()
         if held == getattr(file, kind):
             return ""
-        found.add(f"expected {kind} {getattr(file, kind)}, found {held}")
+        found.add(f"expected {kind} {getattr(file, kind)}, found {kind} {held}")
     return "; ".join(sorted(found))
 
 

@@ -40,6 +40,8 @@ class _Numbers(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if name == "_reconstruct" and module in ("numpy.core.multiarray", "numpy._core.multiarray"):
             return np.empty(0).__reduce__()[0]  # that function, wherever this NumPy keeps it
+        if name == "_frombuffer" and module in ("numpy.core.numeric", "numpy._core.numeric"):
+            return np.empty(1).__reduce_ex__(5)[0]  # the same for protocol 5
         if module == "numpy" and name in ("ndarray", "dtype"):
             return getattr(np, name)
         if (module, name) == ("_codecs", "encode"):

@@ -13,8 +13,9 @@ from holdfast.data.readers.pictures import decoded, stacked
 from holdfast.data.readers.tree import Tree
 from holdfast.errors import Refused
 
-TRAIN = "*train*.parquet"
-TEST = "*test*.parquet"
+TRAIN = "*train*.parquet|*train*.arrow"
+TEST = "*test*.parquet|*test*.arrow"
+VALID = "*valid*.parquet|*valid*.arrow"
 NEEDS = (TRAIN, TEST)
 
 

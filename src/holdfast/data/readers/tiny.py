@@ -55,7 +55,7 @@ def annotations(tree: Tree) -> dict[str, str]:
 
 def parquet(tree: Tree) -> Dataset:
     """As zh-plus/tiny-imagenet has it; its numbers of the classes are taken as they are."""
-    parts: Sequence[str] = (hub.TRAIN, "*valid*.parquet")
+    parts: Sequence[str] = (hub.TRAIN, hub.VALID)
     (x, held), (test_x, test_held) = (hub.images(tree, part, "image", ("label",)) for part in parts)
     return Dataset.of(x, held["label"], test_x, test_held["label"], classes=CLASSES, name="tiny_imagenet")
 
@@ -82,7 +82,7 @@ ENTRIES = (
         layouts=(
             Layout("folders (train/ID/images, val/images, val/val_annotations.txt)",
                    ("*/train/*/*.JPEG", "*/val/*.JPEG"), folders),
-            Layout("parquet with image and label", (hub.TRAIN, "*valid*.parquet"), parquet),
+            Layout("parquet with image and label", (hub.TRAIN, hub.VALID), parquet),
         ),
         note="import it once: 110,000 images are decoded in a minute or two, then memory-mapped",
     ),

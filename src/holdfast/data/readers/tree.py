@@ -44,11 +44,11 @@ class Tree:
         return sorted(self.members)
 
     def find(self, pattern: str) -> list[str]:
-        """The names that match: '*/train/*.json'; sorted."""
-        return [name for name in self.names if fnmatchcase(f"/{name}", pattern)]
+        """The names that match: '*/train/*.json'; '|' parts alternatives; sorted."""
+        return [name for name in self.names if matches(name, pattern)]
 
     def has(self, pattern: str) -> bool:
-        return any(fnmatchcase(f"/{name}", pattern) for name in self.members)
+        return any(matches(name, pattern) for name in self.members)
 
     def one(self, pattern: str) -> str:
         """The only name that matches."""
@@ -119,6 +119,10 @@ class Tree:
             return {
                 key: npy(m.open(), m.size, f"{told} {key}") for key, m in held.items() if not wanted or key in wanted
             }
+
+
+def matches(name: str, pattern: str) -> bool:
+    return any(fnmatchcase(f"/{name}", one) for one in pattern.split("|"))
 
 
 @contextlib.contextmanager
