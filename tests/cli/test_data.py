@@ -1,5 +1,6 @@
 """`holdfast data`: what it prints, its exit codes, and that a run finds what was imported."""
 
+import importlib
 import json
 import os
 import sys
@@ -11,9 +12,8 @@ import pytest
 DATA = str(Path(__file__).parents[1] / "data")
 if DATA not in sys.path:
     sys.path.append(DATA)
-
-import originals  # noqa: E402
-from originals import pixels  # noqa: E402
+originals = importlib.import_module("originals")  # of the tests of the readers
+pixels = originals.pixels
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import pickle
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -17,19 +18,18 @@ def pixels(n, *shape, seed=5):
     return np.random.default_rng(seed).integers(0, 256, (n, *shape), dtype=np.uint8)
 
 
-class Python2(pickle._Pickler):
-    """Bytes as Python 2 pickled its strings, which is how the files of CIFAR hold their keys and pixels."""
-
-    def save_text(self, text):
-        short = len(text) < 256
-        self.write(b"U" + bytes([len(text)]) + text if short else b"T" + len(text).to_bytes(4, "little") + text)
-        self.memoize(text)
+def save_text(pickler: Any, text: bytes) -> None:
+    short = len(text) < 256
+    pickler.write(b"U" + bytes([len(text)]) + text if short else b"T" + len(text).to_bytes(4, "little") + text)
+    pickler.memoize(text)
 
 
-Python2.dispatch = {**pickle._Pickler.dispatch, bytes: Python2.save_text}
+PICKLER: Any = pickle._Pickler  # the one in Python, whose table can be changed
+Python2 = type("Python2", (PICKLER,), {"dispatch": {**PICKLER.dispatch, bytes: save_text}})
 
 
 def python2(value):
+    """Bytes as Python 2 pickled its strings, which is how the files of CIFAR hold their keys and pixels."""
     out = io.BytesIO()
     Python2(out, protocol=2).dump(value)
     return out.getvalue().replace(b"cnumpy._core.multiarray\n", b"cnumpy.core.multiarray\n")

@@ -78,16 +78,18 @@ def test_made_from_cifar(tmp_path):
     clean = originals.cifar10(tmp_path / "p", x, np.arange(10), x, np.arange(10))
     import_(clean, "cifar10", {}, tmp_path / "store", checked=False)
     options = {"made": True, "images": 4, "severity": 2}
-    before = np.random.get_state()[1].copy()
+    before = np.random.get_state(legacy=False)["state"]["key"].copy()
     data = opened(import_(tmp_path / "c", "cifar10c", options, tmp_path / "store").folder)
-    assert np.array_equal(np.random.get_state()[1], before), "NumPy's global generator must be as it was"
+    assert np.array_equal(np.random.get_state(legacy=False)["state"]["key"], before), (
+        "NumPy's global generator must be as it was"
+    )
     assert (len(data.x), len(data.test_x)) == (15 * 4, 15 * COUNT)
     image = data.columns["image"]
     assert image.names[image.train[3]] == "train 3" and image.names[image.test[3]] == "3"
     assert data.y.tolist() == [0, 1, 2, 3] * 15
     for name in ("defocus_blur", "brightness", "jpeg_compression", "pixelate"):  # those without randomness
         given = originals.Image.fromarray(x[2].transpose(1, 2, 0))
-        expected = np.uint8(getattr(functions, name)(given, 2)).transpose(2, 0, 1)
+        expected = np.asarray(getattr(functions, name)(given, 2)).astype(np.uint8).transpose(2, 0, 1)
         assert np.array_equal(data.x[MAIN.index(name) * 4 + 2], expected)
     assert np.array_equal(data.test_x[0], held["gaussian_noise"][COUNT].transpose(2, 0, 1))
     again = import_(tmp_path / "c", "cifar10c", options, tmp_path / "store", replace=True)

@@ -72,7 +72,7 @@ def test_bloodmnist_sample_as_npz(tmp_path):
     cuts = {"train": slice(0, 5000), "val": slice(5000, 6000), "test": slice(6000, None)}
     arrays = {f"{part}_images": held["x"][rows] for part, rows in cuts.items()}
     arrays |= {f"{part}_labels": held["y"][rows, None] for part, rows in cuts.items()}
-    np.savez_compressed(tmp_path / "bloodmnist.npz", **arrays)
+    np.savez_compressed(tmp_path / "bloodmnist.npz", allow_pickle=False, **arrays)
     data = opened(import_(tmp_path / "bloodmnist.npz", data_dir=tmp_path / "s", checked=False).folder)
     assert (data.classes, len(data.x), len(data.test_x)) == (8, 5000, 1557)
     assert sha256(data.x) == hashlib.sha256(held["x"][:5000].tobytes()).hexdigest()

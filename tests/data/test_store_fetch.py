@@ -10,14 +10,21 @@ import pytest
 from holdfast.data.catalog import catalog
 from holdfast.data.fetch import download
 from holdfast.data.readers.entry import Entry, File, Layout
+from holdfast.data.sets import Dataset
 from holdfast.errors import Failed, Refused
 
 BODY = np.random.default_rng(0).bytes(3_000_000)
 MD5 = hashlib.md5(BODY).hexdigest()
 
 
+class Server(http.server.ThreadingHTTPServer):
+    asked: list[tuple[str, str | None]]  # path and Range of every request
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     """Serves BODY; ?cut=N breaks off after N bytes, ?plain knows no ranges, /wrong has another body."""
+
+    server: Server  # type: ignore[assignment]
 
     def do_GET(self):
         self.server.asked.append((self.path, self.headers.get("Range")))
@@ -45,7 +52,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server():
-    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    made = Server(("127.0.0.1", 0), Handler)
     made.asked = []
     threading.Thread(target=made.serve_forever, daemon=True).start()
     yield made
@@ -60,7 +67,7 @@ def sample(server, monkeypatch):
     def make(path="/file.bin", md5=MD5, names=("file.bin",), **facts):
         base = f"http://127.0.0.1:{server.server_port}"
         files = tuple(File(name, md5, url=f"{base}{path}", **facts) for name in names)
-        layouts = (Layout("", (), lambda tree: None),)
+        layouts = (Layout("", (), Dataset.of),)
         monkeypatch.setitem(catalog(), "sample", Entry("sample", "t", "s", "l", "h", "c", layouts, files))
         return base
 

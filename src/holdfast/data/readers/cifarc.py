@@ -105,8 +105,8 @@ def corrupted(x: np.ndarray, names: tuple[str, ...], severity: int) -> np.ndarra
             np.random.seed(seed)
             more = {"seed": seed} if name in ("impulse_noise", "glass_blur") else {}  # these two draw elsewhere
             clean = image.fromarray(np.ascontiguousarray(x[number].transpose(1, 2, 0)))
-            made = np.uint8(getattr(functions, name)(clean, severity, **more))
-            held[row] = made.transpose(2, 0, 1)
+            made = np.asarray(getattr(functions, name)(clean, severity, **more))
+            held[row] = made.astype(np.uint8).transpose(2, 0, 1)
     finally:
         np.random.set_state(before)
     return held

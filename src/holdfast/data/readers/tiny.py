@@ -22,7 +22,7 @@ def folders(tree: Tree) -> Dataset:
     ids = [after(name, "train") for name in train]
     classes = sorted(set(ids))
     test = [name for name in tree.find("*/val/*") if is_picture(name)]
-    known = annotations(tree)
+    known = listed(tree)
     test_ids = [known.get(name.rsplit("/", 1)[-1], "") if known else after(name, "val") for name in test]
     wrong = [(name, found) for name, found in zip(test, test_ids, strict=True) if found not in classes]
     if wrong:
@@ -41,7 +41,7 @@ def after(name: str, folder: str) -> str:
     return parts[parts.index(folder) + 1]
 
 
-def annotations(tree: Tree) -> dict[str, str]:
+def listed(tree: Tree) -> dict[str, str]:
     """File name -> WordNet id; empty where the validation images lie in class folders already."""
     if not tree.has("*/val/val_annotations.txt"):
         return {}
