@@ -8,9 +8,20 @@ import torch
 
 from holdfast import metrics, noise
 from holdfast.metrics import (
-    Seeds, auc, bits_to_target, by_group, collapse, hit_ratio, ndcg, ranking, ranks, relative_bits, rounds_to_target,
-    seconds_to_target, told,
-)  # fmt: skip
+    Seeds,
+    auc,
+    bits_to_target,
+    by_group,
+    collapse,
+    hit_ratio,
+    ndcg,
+    ranking,
+    ranks,
+    relative_bits,
+    rounds_to_target,
+    seconds_to_target,
+    told,
+)
 
 KEY = torch.tensor(7)
 
@@ -77,7 +88,7 @@ def drawn(seed, users=30, rows=40, items=25):
 @pytest.mark.parametrize("seed", range(5))
 def test_ranks_against_one_user_at_a_time(seed):
     score, user, item, label = drawn(seed)
-    known, found = ranks(*map(torch.tensor, (score, user, item, label)), KEY)
+    known, found = ranks(*(torch.tensor(v) for v in (score, user, item, label)), key=KEY)
     expected = []
     for u in known.tolist():
         own = user == u

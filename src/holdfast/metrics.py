@@ -36,14 +36,19 @@ def by_group(right: Tensor, group: Tensor, groups: int) -> Groups:
     n = torch.bincount(group, minlength=groups)
     correct = torch.bincount(group, weights=right.double(), minlength=groups)
     accuracy = correct / n  # 0/0 is NaN, as it is said to be
-    found = accuracy[n > 0]
+    found = accuracy[n > 0].sort().values
     if not len(found):
-        return Groups(accuracy, n, *[math.nan] * 5)
-    lowest = found.sort().values[: max(1, len(found) // 10)]
-    together = (
-        found.mean(), correct.sum() / n.sum(), found.std(correction=0), found.quantile(0.1), lowest.mean(),
-    )  # fmt: skip
-    return Groups(accuracy, n, *map(float, together))
+        return Groups(accuracy, n, math.nan, math.nan, math.nan, math.nan, math.nan)
+    lowest = found[: max(1, len(found) // 10)]
+    return Groups(
+        accuracy,
+        n,
+        mean=float(found.mean()),
+        pooled=float(correct.sum() / n.sum()),
+        sd=float(found.std(correction=0)),
+        worst_decile=float(found.quantile(0.1)),
+        worst_tenth=float(lowest.mean()),
+    )
 
 
 def auc(scores: Tensor, labels: Tensor) -> float:
@@ -66,32 +71,28 @@ def ranks(scores: Tensor, users: Tensor, items: Tensor, labels: Tensor, key: Ten
     """The users [U], ascending, and the 1-based rank R [U] of each one's positive item among its candidates.
 
     Rows of one item for one user count once, as the best-ranked of them. Equal scores are put in an order that
-    `hash(key, user, item)` draws, so that no row order and no label decides; a score that is NaN comes last. A user
-    has one positive item (label 1); a user without one is left out.
+    `hash(key, user, item)` draws, so that no row order and no label decides; a score that is NaN comes last. Users and
+    items are whole numbers from 0 on; a user has one positive item (label 1), and one without is left out.
     """
-    scores = torch.where(scores.isnan(), -math.inf, scores.double())
-    drawn = noise.fold(key, users.long(), items.long())
-    order = torch.arange(len(scores), device=scores.device)
-    for by in (items, drawn, -scores, users):  # stable sorts: the last one counts most
-        order = order[by[order].argsort(stable=True)]
-    order = order[_first(users[order], items[order])]
-    users, positive = users[order], labels[order].bool()
-    known, size = torch.unique_consecutive(users, return_counts=True)
-    place = torch.arange(len(users), device=users.device) - (size.cumsum(0) - size).repeat_interleave(size)
-    chosen = positive.nonzero()[:, 0]
-    if len(torch.unique(users[chosen])) != len(chosen):
+    scores, users, items = torch.where(scores.isnan(), -math.inf, scores.double()), users.long(), items.long()
+    known, user = torch.unique(users, return_inverse=True)
+    positive = labels.bool()
+
+    def of_positive(values: Tensor, reduce: str) -> Tensor:
+        found = torch.zeros(known.shape, dtype=values.dtype, device=values.device)
+        return found.scatter_reduce(0, user[positive], values[positive], reduce, include_self=False)
+
+    own, highest = of_positive(items, "amax"), of_positive(scores, "amax")
+    if not torch.equal(own, of_positive(items, "amin")):
         raise ValueError("a user has several positive items: ranks are defined for one")
-    return users[chosen], place[chosen] + 1
-
-
-def _first(users: Tensor, items: Tensor) -> Tensor:
-    """Positions, ascending, of the first row of each (user, item)."""
-    order = items.argsort(stable=True)
-    order = order[users[order].argsort(stable=True)]
-    u, i = users[order], items[order]
-    new = torch.ones(len(order), dtype=torch.bool, device=order.device)
-    new[1:] = (u[1:] != u[:-1]) | (i[1:] != i[:-1])
-    return order[new].sort().values
+    drawn, mark = noise.fold(key, users, items), noise.fold(key, known, own)[user]
+    level = scores == highest[user]
+    earlier = (drawn < mark) | ((drawn == mark) & (items < own[user]))
+    ahead = ((scores > highest[user]) | (level & earlier)) & (items != own[user])
+    span = items.max() + 1
+    rank = 1 + torch.bincount(torch.unique(user[ahead] * span + items[ahead]) // span, minlength=len(known))
+    judged = torch.bincount(user[positive], minlength=len(known)) > 0
+    return known[judged], rank[judged]
 
 
 def hit_ratio(rank: Tensor, k: int = 10) -> float:
