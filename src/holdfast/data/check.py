@@ -45,8 +45,10 @@ def _are_codes(name: str, x: Tensor, codes: Sequence[int], problems: list[str]) 
             "numbers, and one size for all of a row or one each"
         )
         return False
-    outside = (x < 0) | (x >= torch.tensor(tuple(codes)))
-    if bool(outside.any()):
+    sizes = torch.tensor(tuple(codes))
+    # The ends first: masks of all of a large set would be several times its size.
+    if len(x) and bool(((x.amin(0) < 0) | (x.amax(0) >= sizes)).any()):
+        outside = (x < 0) | (x >= sizes)
         first = [int(i) for i in outside.nonzero()[0]]
         problems.append(
             f"{name} holds codes out of range (the first at index {first}): they go from 0 to below {codes}"
