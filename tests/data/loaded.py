@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from holdfast.data.bring import check_options
 from holdfast.data.catalog import catalog
 from holdfast.data.readers.tree import tree
 from holdfast.data.sets import Dataset
@@ -17,9 +18,10 @@ from holdfast.errors import Refused
 def loaded(name: str, path: Path, **options) -> Dataset:
     """By the first layout of this entry that fits."""
     entry = catalog()[name]
+    full = check_options(entry, options)
     with tree(path) as held:
         layout = next(layout for layout in entry.layouts if layout.fits(held))
-        return layout.read(held, **{**entry.options, **options})
+        return layout.read(held, **full)
 
 
 def refused(name: str, path: Path, **options) -> str:

@@ -1,5 +1,6 @@
 """FEMNIST from files in LEAF's and TFF's layouts, small ones made here and the sample in ../shared/data."""
 
+import io
 import json
 
 import numpy as np
@@ -178,3 +179,49 @@ def test_what_is_wrong_around_the_files_is_told(tmp_path):
     leaf_file(tmp_path / "e" / "all_data_0.json", {})
     with pytest.raises(Refused, match="x is empty"):
         loaded("femnist", tmp_path / "e")
+
+
+def parquet_file(path, held, change=None):
+    """flwrlabs/femnist: image {bytes, path}, writer_id, character; the writers' rows mixed."""
+    arrow = pytest.importorskip("pyarrow")
+    images = pytest.importorskip("PIL.Image")
+    rows = [(name, x[i], int(y[i])) for name, (x, y) in held.items() for i in range(len(y))]
+    rows = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))]
+    files = []
+    for _, image, _ in rows:
+        png = io.BytesIO()
+        images.fromarray(image).save(png, "PNG")
+        files.append({"bytes": png.getvalue(), "path": None})
+    table = {"image": files, "writer_id": [name for name, _, _ in rows], "character": [y for *_, y in rows]}
+    if change:
+        change(table)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pytest.importorskip("pyarrow.parquet").write_table(arrow.table(table), path)
+    return rows
+
+
+def test_flowers_parquet_is_split_within_writers(tmp_path):
+    held = some(sizes=(5, 1, 600, 500))  # more than the 1,000 rows of a batch
+    rows = parquet_file(tmp_path / "data" / "train-00000-of-00001.parquet", held)
+    data = loaded("femnist", tmp_path, paper="white")
+    writer = data.columns["writer"]
+    assert sorted(writer.names) == ["f0000_00", "f0002_02", "f0003_03"] and data.x.shape[1:] == (1, 28, 28)
+    for i, name in enumerate(writer.names):
+        own = [(digest(x), y) for n, x, y in rows if n == name]
+        found = [(digest(data.x[j, 0]), int(data.y[j])) for j in np.flatnonzero(writer.train == i)]
+        found += [(digest(data.test_x[j, 0]), int(data.test_y[j])) for j in np.flatnonzero(writer.test == i)]
+        assert sorted(found) == sorted(own) and sum(writer.train == i) == int(0.9 * len(own))
+
+
+def test_what_is_wrong_in_the_parquet_is_told(tmp_path):
+    path = tmp_path / "train-0.parquet"
+    parquet_file(path, some(), lambda table: table.update(character=[62] * 28))
+    assert "label 62 is none of 0 to 61" in refused("femnist", tmp_path)
+    parquet_file(path, some(), lambda table: table.pop("writer_id"))
+    assert "train-0.parquet: has no field writer_id" in refused("femnist", tmp_path)
+    parquet_file(path, some(), lambda table: table.update(image=["a"] * 28))
+    assert "its image 'a' holds no bytes of an image" in refused("femnist", tmp_path)
+    parquet_file(path, {"w": (np.zeros((3, 28, 30), np.uint8), [1, 2, 3])})
+    assert "has an image of shape (1, 28, 30)" in refused("femnist", tmp_path)
+    path.write_bytes(path.read_bytes()[:-50])
+    assert "train-0.parquet: is no whole table" in refused("femnist", tmp_path)

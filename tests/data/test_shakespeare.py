@@ -143,3 +143,23 @@ def test_what_is_wrong_in_leafs_files_is_told(tmp_path, pairs, said):
     leaf_file(tmp_path / "test" / "a.json", {"R": pairs})
     assert said in refused("shakespeare", tmp_path)
     assert "share=0.8 cannot be chosen" in refused("shakespeare", tmp_path, share=0.8)
+
+
+def test_flowers_parquet_gives_the_same_as_the_speeches(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    arrow = pytest.importorskip("pyarrow")
+    roles = {"A_ROLE": ["How now, my lord? " * 70], "B_ROLE": ["Nay; " * 300]}
+    expected = loaded("shakespeare", roles_file(tmp_path, roles))
+    rows = []
+    for name, speeches in roles.items():
+        text = "".join(speeches)  # the line end after the last space would be a second one
+        rows += [(name, text[i : i + 80], text[i + 80]) for i in range(len(text) - 80)]
+    table = {key: [row[i] for row in rows] for i, key in enumerate(("character_id", "x", "y"))}
+    folder = tmp_path / "hub" / "data"
+    folder.mkdir(parents=True)
+    half = len(rows) // 2 + 7  # a role's rows may go over two files
+    for i, part in enumerate((slice(None, half), slice(half, None))):
+        parquet.write_table(arrow.table({k: v[part] for k, v in table.items()}), folder / f"train-{i}.parquet")
+    data = loaded("shakespeare", tmp_path / "hub")
+    assert torch.equal(data.x, expected.x) and torch.equal(data.test_x, expected.test_x)
+    assert torch.equal(data.test_y, expected.test_y) and data.columns["role"].names == ("A_ROLE", "B_ROLE")

@@ -106,3 +106,27 @@ def test_what_else_is_wrong_is_told(tmp_path):
     assert "vocabulary=2 is no whole number from 3 on" in message and "length=0 is no whole number from 1 on" in message
     (folder / "test.csv").write_bytes(b'"1","\xff","",""\n')
     assert "test.csv: is no utf-8 text" in refused("yahoo_answers", folder)
+
+
+def test_the_parquet_of_the_hub_gives_the_same(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    arrow = pytest.importorskip("pyarrow")
+    names = ("topic", "question_title", "question_content", "best_answer")
+
+    def write(train):
+        (tmp_path / "hub").mkdir(exist_ok=True)
+        for part, records in (("train", train), ("test", TEST)):
+            rows = [(topic - 1, *texts) for topic, *texts in records]
+            table = {"id": list(range(len(rows))), **{k: [row[i] for row in rows] for i, k in enumerate(names)}}
+            parquet.write_table(arrow.table(table), tmp_path / "hub" / f"{part}-00000-of-00001.parquet")
+
+    write(TRAIN)
+    expected, data = loaded("yahoo_answers", written(tmp_path / "csv")), loaded("yahoo_answers", tmp_path / "hub")
+    for part in ("x", "y", "test_x", "test_y"):
+        assert torch.equal(getattr(data, part), getattr(expected, part))
+    write([*TRAIN, (11, "a", "b", "c")])
+    assert "train-00000-of-00001.parquet row 3: has the topic 10, which is none of 0 to 9" in refused(
+        "yahoo_answers", tmp_path / "hub"
+    )
+    write([*TRAIN, (3, "a", None, "c")])
+    assert "row 3: has None where a text is expected" in refused("yahoo_answers", tmp_path / "hub")

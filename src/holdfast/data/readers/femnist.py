@@ -11,30 +11,33 @@ file (some 700 MB).
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from holdfast.data.readers.entry import Entry, File, Layout
+from holdfast.data.readers.hub import TRAIN
 from holdfast.data.readers.leaf import (
     CITE,
     SPLIT,
     WHOLE,
     User,
-    check_share,
     check_split_already,
     gathered,
     labels,
     parted,
+    share_problems,
     split_files,
+    tabled,
     users,
     whole_files,
 )  # fmt: skip
 from holdfast.data.readers.needs import package
+from holdfast.data.readers.pictures import decoded
 from holdfast.data.readers.stack import Rows, both
-from holdfast.data.readers.tree import Tree
+from holdfast.data.readers.tree import Tree, told
 from holdfast.data.sets import Dataset
 from holdfast.errors import Refused
 
@@ -45,7 +48,6 @@ TFF = ("*/fed_emnist_train.h5", "*/fed_emnist_test.h5")
 
 def leaf_split(tree: Tree, paper: str, share: float, seed: int) -> Dataset:
     """LEAF's train/ and test/, as it split them."""
-    check_paper(paper)
     check_split_already(tree, {"share": share, "seed": seed}, OPTIONS)
     train, test = (gathered(users(tree, names), images) for names in split_files(tree))
     return made(train, test, paper)
@@ -53,22 +55,27 @@ def leaf_split(tree: Tree, paper: str, share: float, seed: int) -> Dataset:
 
 def leaf_whole(tree: Tree, paper: str, share: float, seed: int) -> Dataset:
     """LEAF's all_data/, split here within writers."""
-    check_paper(paper)
-    check_share(share, seed)
     return made(*parted(gathered(users(tree, whole_files(tree)), images), share, seed), paper)
+
+
+def parquet(tree: Tree, paper: str, share: float, seed: int) -> Dataset:
+    """Flower's copy of LEAF's set, split here within writers."""
+    return made(*parted(gathered(tabled(tree, "writer_id", "image", "character"), drawn), share, seed), paper)
 
 
 def tff(tree: Tree, paper: str, share: float, seed: int) -> Dataset:
     """TFF's two HDF5 files: examples/WRITER/pixels [n, 28, 28] in 0 to 1 and examples/WRITER/label [n]."""
-    check_paper(paper)
     check_split_already(tree, {"share": share, "seed": seed}, OPTIONS)
     train, test = (list(writers(tree, tree.one(pattern))) for pattern in TFF)
     return made(train, test, paper)
 
 
-def check_paper(paper: object) -> None:
+def check(paper: object, share: object, seed: object) -> None:
+    problems = share_problems(share, seed)
     if paper not in ("white", "black"):
-        raise Refused(f"paper={paper!r} is neither 'white' (as stored) nor 'black' (1 - value, as the papers' codes)")
+        problems.append(f"paper={paper!r} is neither 'white' (as stored) nor 'black' (1 - value, as the papers' codes)")
+    if problems:
+        raise Refused(*problems)
 
 
 def made(train: list[Rows], test: list[Rows], paper: str) -> Dataset:
@@ -91,6 +98,18 @@ def images(user: User) -> Rows:
     except (TypeError, ValueError):
         raise Refused(f"{user.where}: has pixels that are no numbers") from None
     return Rows(user.name, as_bytes(values, user.where).reshape(-1, 1, SIDE, SIDE), labels(user, CLASSES))
+
+
+def drawn(user: User) -> Rows:
+    """One writer's PNG files as bytes."""
+    wrong = [x for x in user.x if not isinstance(x, Mapping) or not isinstance(x.get("bytes"), bytes)]
+    if wrong:
+        raise Refused(f"{user.where}: its image {told(wrong[0])} holds no bytes of an image")
+    pictures = [decoded(x["bytes"], user.where, None, "L") for x in user.x]
+    other = {picture.shape for picture in pictures} - {(1, SIDE, SIDE)}
+    if other:
+        raise Refused(f"{user.where}: has an image of shape {other.pop()}; LEAF's are 1 x {SIDE} x {SIDE}")
+    return Rows(user.name, np.stack(pictures), labels(user, CLASSES))
 
 
 def as_bytes(values: np.ndarray, where: str) -> np.ndarray:
@@ -146,7 +165,7 @@ ENTRIES = (
     Entry(
         name="femnist",
         title="handwritten digits and letters by writer",
-        samples="LEAF: 805,263 images of 3,550 writers; TFF: 671,585 + 77,483 of 3,400; 28 x 28 x 1, 62 classes",
+        samples="LEAF: 805,263 images of 3,550 writers; TFF: 671,585 + 77,483 of 3,400; 1 x 28 x 28, 62 classes",
         licence="LEAF's code is BSD-2; the images are NIST Special Database 19, in the public domain",
         home="https://leaf.cmu.edu",
         cite=CITE,
@@ -154,12 +173,15 @@ ENTRIES = (
             Layout("LEAF json, split (data/train, data/test)", SPLIT, leaf_split),
             Layout("TFF's HDF5 (fed_emnist_train.h5, fed_emnist_test.h5)", TFF, tff),
             Layout("LEAF json, whole (data/all_data)", WHOLE, leaf_whole),
+            Layout("parquet with image, writer_id and character (flwrlabs/femnist)", (TRAIN,), parquet),
         ),
         files=(
             File("fed_emnist.tar.bz2", url="https://storage.googleapis.com/tff-datasets-public/fed_emnist.tar.bz2"),
         ),
         places=("femnist", "FEMNIST", "leaf/data/femnist/data", "fed_emnist.tar.bz2"),
+        hub=("flwrlabs/femnist",),
         options=OPTIONS,
+        check=check,
         how=(
             "LEAF's form: git clone https://github.com/TalwalkarLab/leaf, then in data/femnist "
             "./preprocess.sh -s niid --sf 1.0 -k 0 -t sample, and import data/femnist/data"

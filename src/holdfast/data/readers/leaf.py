@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from holdfast.data.plan import generator
+from holdfast.data.readers import hub
 from holdfast.data.readers.stack import Rows, emptied
 from holdfast.data.readers.tree import Tree, told
 from holdfast.errors import Refused
@@ -83,6 +85,19 @@ def users(tree: Tree, names: Sequence[str]) -> Iterator[User]:
             yield User(user, x, y, of)
 
 
+def tabled(tree: Tree, who: str, x: str, y: str) -> Iterator[User]:
+    """The same from parquet with a row a sample: Flower keeps LEAF's sets so on Hugging Face, unsplit, as 'train'.
+
+    A user comes as often as it has runs of rows; `gathered` puts them together in their order.
+    """
+    for name in tree.find(hub.TRAIN):
+        for batch in hub.batches(tree, name, (who, x, y)):
+            for user, rows in groupby(batch, key=lambda row: row[who]):
+                held = list(rows)
+                where = f"{tree.where(name)}, {who} {user}"
+                yield User(str(user), [row[x] for row in held], [row[y] for row in held], where)
+
+
 def _fields(where: str, held: Any, fields: dict[str, type]) -> list[Any]:
     wrong = [key for key, kind in fields.items() if not isinstance(held, dict) or not isinstance(held.get(key), kind)]
     if wrong:
@@ -122,14 +137,16 @@ def taken(n: int, share: float) -> int:
     return 1 if n == 2 else max(1, int(share * n))
 
 
-def check_share(share: object, seed: object) -> None:
+def share_problems(share: object, seed: object = 0) -> list[str]:
     problems: list[str] = []
     if not isinstance(share, (int, float)) or isinstance(share, bool) or not 0 < share < 1:
         problems.append(f"share={share!r} is no share: give the part of each user's samples to train with, 0.9 in LEAF")
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        problems.append(f"seed={seed!r} is no whole number from 0 on")
-    if problems:
-        raise Refused(*problems)
+    return problems + seed_problems(seed)
+
+
+def seed_problems(seed: object) -> list[str]:
+    fine = isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0
+    return [] if fine else [f"seed={seed!r} is no whole number from 0 on"]
 
 
 def check_split_already(tree: Tree, given: Mapping[str, object], default: Mapping[str, object]) -> None:

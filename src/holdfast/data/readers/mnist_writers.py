@@ -7,79 +7,58 @@ number in NIST, a mark of duplicates, unused.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from holdfast.data.readers import idx
 from holdfast.data.readers.entry import Entry, File, Layout
 from holdfast.data.readers.tree import Tree
 from holdfast.data.sets import Column, Dataset
 from holdfast.errors import Refused
 
-PARTS = (("train", "train", "train"), ("t10k", "t10k", "test"))  # MNIST's images, its labels, QMNIST's labels
-CLASS, PARTITION, WRITER = 0, 1, 2
-TYPES = {0x08: ">u1", 0x0C: ">i4"}
-
-
-def files(part: tuple[str, str, str]) -> tuple[str, str, str]:
-    """Patterns: with '-' or '.' before idx, as they are distributed in both forms, and with or without .gz."""
-    images, labels, known = part
-    return f"*/{images}-images?idx3-ubyte*", f"*/{labels}-labels?idx1-ubyte*", f"*/qmnist-{known}-labels?idx2-int*"
+PARTS = (("train", "train"), ("t10k", "test"))  # how MNIST's files begin, and QMNIST's labels go on
+CLASS, PARTITION, WRITER, NUMBERS = 0, 1, 2, 8
 
 
 def read(tree: Tree) -> Dataset:
-    (x, y, a), (test_x, test_y, b) = (part(tree, *files(names)) for names in PARTS)
-    columns = {name: column(a[:, i], b[:, i], form) for name, i, form in (("writer", WRITER, "{}"),
-                                                                        ("hsf", PARTITION, "hsf_{}"))}  # fmt: skip
+    (x, y, a), (test_x, test_y, b) = (part(tree, *names) for names in PARTS)
+    columns = {
+        "writer": column(a[:, WRITER], b[:, WRITER], "{}"),
+        "hsf": column(a[:, PARTITION], b[:, PARTITION], "hsf_{}"),
+    }
     return Dataset.of(x, y, test_x, test_y, classes=10, name="mnist_writers", columns=columns)
 
 
-def part(tree: Tree, images: str, labels: str, known: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    names = [either(tree, pattern) for pattern in (images, labels, known)]
-    x = numbers(tree, names[0], (None, 28, 28))
-    y = numbers(tree, names[1], (None,))
-    more = numbers(tree, names[2], (None, 8))
+def part(tree: Tree, name: str, known: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    x, y = idx.images(tree, f"{name}-images-idx3"), idx.part(tree, f"{name}-labels-idx1")
+    found = tree.find(f"*/qmnist-{known}-labels-idx2-int") or tree.find(f"*/qmnist-{known}-labels-idx2-int.gz")
+    if len(found) != 1:
+        raise Refused(f"{tree.path}: has {len(found)} files qmnist-{known}-labels-idx2-int; give one data set's folder")
+    where, more = tree.where(found[0]), extended(tree, found[0])
     if len(x) != len(y) or len(more) < len(y):
         raise Refused(
-            f"{tree.where(names[2])}: has {len(more)} rows for the {len(x)} images of {tree.where(names[0])} and the "
-            f"{len(y)} labels of {tree.where(names[1])}; every image needs one of each"
+            f"{where}: has {len(more)} rows for the {len(x)} images and {len(y)} labels of MNIST's {name} files; every "
+            "image needs one of each"
         )
     more = more[: len(y)]
     other = int((more[:, CLASS] != y).sum())
     if other:
         raise Refused(
-            f"{tree.where(names[2])}: gives {other} of {len(y)} digits another class than {tree.where(names[1])}: "
-            "these are not labels of the same images in the same order"
+            f"{where}: gives {other} of {len(y)} digits another class than MNIST's {name} labels: these are not labels "
+            "of the same images in the same order"
         )
-    return x[:, None], y, more
+    return x, y, more
 
 
-def numbers(tree: Tree, name: str, shape: tuple[int | None, ...]) -> np.ndarray:
-    """An idx file of bytes or 32-bit numbers: 0, 0, type, number of dimensions, their sizes, the numbers; big-endian.
-
-    It must have this shape; None is any number.
-    """
-    held, where = tree.read(name), tree.where(name)
-    if len(held) < 4 or held[:2] != b"\0\0" or held[2] not in TYPES:
-        raise Refused(f"{where}: does not begin as an idx file does (two zero bytes, a type); it begins {held[:4]!r}")
-    kind, start = np.dtype(TYPES[held[2]]), 4 + 4 * held[3]
-    if len(held) < start:
-        raise Refused(f"{where}: is cut short within its header; get it again")
-    sizes = tuple(int(n) for n in np.frombuffer(held, ">u4", held[3], 4))
-    if len(sizes) != len(shape) or any(want not in (None, n) for n, want in zip(sizes, shape, strict=True)):
-        said = " x ".join("n" if n is None else str(n) for n in shape)
-        raise Refused(f"{where}: holds {' x '.join(map(str, sizes))} numbers, expected were {said}")
-    wanted = math.prod(sizes) * kind.itemsize
-    if len(held) - start != wanted:
-        raise Refused(f"{where}: has {len(held) - start} bytes of numbers where its header promises {wanted}")
-    return np.frombuffer(held, kind, offset=start).reshape(sizes)
-
-
-def either(tree: Tree, pattern: str) -> str:
-    """The file itself, or the compressed one where only that is there."""
-    found = tree.find(pattern)
-    plain = [name for name in found if not name.endswith(".gz")]
-    return tree.one(pattern) if len(found) == 1 or len(plain) != 1 else plain[0]
+def extended(tree: Tree, name: str) -> np.ndarray:
+    """A file of QMNIST's labels: 0, 0, 12, 2, the two sizes and the numbers, all of 32 bits and big-endian."""
+    held, where = tree.read(name, 1 << 30), tree.where(name)
+    head = np.frombuffer(held[:12], ">u4") if len(held) >= 12 else np.zeros(3)
+    rows = int(head[1])
+    if head[0] != 0x0C02 or head[2] != NUMBERS:
+        raise Refused(f"{where}: does not begin as {NUMBERS} 32-bit labels a digit do; it begins {held[:12]!r}")
+    if len(held) - 12 != rows * NUMBERS * 4:
+        raise Refused(f"{where}: has {len(held) - 12} bytes of labels where its header promises {rows * NUMBERS * 4}")
+    return np.frombuffer(held, ">i4", offset=12).reshape(rows, NUMBERS)
 
 
 def column(train: np.ndarray, test: np.ndarray, form: str) -> Column:
@@ -88,27 +67,27 @@ def column(train: np.ndarray, test: np.ndarray, form: str) -> Column:
     return Column(tuple(form.format(n) for n in known), where[: len(train)], where[len(train) :])
 
 
+NEEDS = (*(f"*/{p}[-.]ubyte*" for p in idx.PARTS), *(f"*/qmnist-{known}-labels-idx2-int*" for _, known in PARTS))
 URL = "https://raw.githubusercontent.com/facebookresearch/qmnist/master/"
 ENTRIES = (
     Entry(
         name="mnist_writers",
         title="MNIST with the writer of every digit",
-        samples="60,000 + 10,000 of 28 x 28 x 1, 10 classes; 539 writers to train, 297 others to test",
+        samples="60,000 + 10,000 of 1 x 28 x 28, 10 classes; 539 writers to train, 297 others to test",
         licence="MNIST: none stated; QMNIST's labels: BSD-3",
         home="https://github.com/facebookresearch/qmnist",
         cite="""@inproceedings{yadav2019cold,
   title = {Cold Case: The Lost {MNIST} Digits}, author = {Yadav, Chhavi and Bottou, L{\\'e}on},
   booktitle = {Advances in Neural Information Processing Systems}, volume = {32}, year = {2019}}""",
-        layouts=(
-            Layout("MNIST's idx files and QMNIST's labels", (*files(PARTS[0]), *files(PARTS[1])), read),
-        ),
+        layouts=(Layout("MNIST's idx files and QMNIST's labels", NEEDS, read),),
         files=(
+            *(file for entry in idx.ENTRIES if entry.name == "mnist" for file in entry.files),
             File("qmnist-train-labels-idx2-int.gz", md5="0058f8dd561b90ffdd0f734c6a30e5e4",
                  url=f"{URL}qmnist-train-labels-idx2-int.gz"),
             File("qmnist-test-labels-idx2-int.gz", md5="5b5b05890a5e13444e108efe57b788aa",
                  url=f"{URL}qmnist-test-labels-idx2-int.gz"),
         ),
-        places=("mnist_writers", "."),
+        places=("mnist_writers", "MNIST/raw"),
         how="put QMNIST's two label files beside MNIST's four files (train-images-idx3-ubyte.gz, ...) in one folder",
         note="no writer is in both parts: a split by writer has no test samples of its clients' own",
     ),

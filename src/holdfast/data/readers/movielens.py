@@ -19,6 +19,7 @@ import numpy as np
 
 from holdfast.data.plan import generator
 from holdfast.data.readers.entry import Entry, File, Layout
+from holdfast.data.readers.leaf import seed_problems
 from holdfast.data.readers.room import room
 from holdfast.data.readers.tree import Tree, told
 from holdfast.data.sets import Column, Dataset
@@ -38,9 +39,12 @@ class Rated(NamedTuple):
     sizes: tuple[int, ...]  # of the codes, 0 included
 
 
+def check(seed: object) -> None:
+    if problems := seed_problems(seed):
+        raise Refused(*problems)
+
+
 def read(tree: Tree, seed: int) -> Dataset:
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        raise Refused(f"seed={seed!r} is no whole number from 0 on")
     rated = joined(tree)
     dtype = np.int16 if max(rated.sizes) <= np.iinfo(np.int16).max else np.int32
     many = len(rated.starts) - 1
@@ -169,6 +173,7 @@ ENTRIES = (
         ),
         places=("ml-1m", "ml-1m.zip", "movielens1m"),
         options=OPTIONS,
+        check=check,
         note="leave-one-out; negatives are drawn once with seed=0: another seed is another data set",
     ),
 )  # fmt: skip

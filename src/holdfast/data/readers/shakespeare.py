@@ -17,15 +17,17 @@ import re
 import numpy as np
 
 from holdfast.data.readers.entry import Entry, Layout
+from holdfast.data.readers.hub import TRAIN
 from holdfast.data.readers.leaf import (
     CITE,
     SPLIT,
     WHOLE,
     User,
-    check_share,
     check_split_already,
     gathered,
+    share_problems,
     split_files,
+    tabled,
     taken,
     users,
     whole_files,
@@ -70,6 +72,11 @@ def in_time(many: list[Rows], share: float) -> tuple[list[Rows], list[Rows]]:
     return train, test
 
 
+def check(share: object) -> None:
+    if problems := share_problems(share):
+        raise Refused(*problems)
+
+
 def leaf_split(tree: Tree, share: float) -> Dataset:
     """LEAF's train/ and test/, as it split them."""
     check_split_already(tree, {"share": share}, OPTIONS)
@@ -79,13 +86,16 @@ def leaf_split(tree: Tree, share: float) -> Dataset:
 
 def leaf_whole(tree: Tree, share: float) -> Dataset:
     """LEAF's all_data/, split here in time."""
-    check_share(share, 0)
     return made(tree, *in_time(gathered(users(tree, whole_files(tree)), strings), share))
+
+
+def parquet(tree: Tree, share: float) -> Dataset:
+    """Flower's copy of LEAF's set, split here in time."""
+    return made(tree, *in_time(gathered(tabled(tree, "character_id", "x", "y"), strings), share))
 
 
 def by_role(tree: Tree, share: float) -> Dataset:
     """{"play|ROLE": [speech, ...]}: the speeches of a role in their order, a line end after each."""
-    check_share(share, 0)
     name = tree.one(ROLES[0])
     where, text = tree.where(name), tree.text(name)
     try:
@@ -132,10 +142,13 @@ ENTRIES = (
         layouts=(
             Layout("LEAF json, split (data/train, data/test)", SPLIT, leaf_split),
             Layout("LEAF json, whole (data/all_data)", WHOLE, leaf_whole),
+            Layout("parquet with character_id, x and y (flwrlabs/shakespeare)", (TRAIN,), parquet),
             Layout("speeches by role (shakespeare_roles.json: {'play|ROLE': [speech, ...]})", ROLES, by_role),
         ),
         places=("shakespeare", "leaf/data/shakespeare/data", "shakespeare_roles.json"),
+        hub=("flwrlabs/shakespeare",),
         options=OPTIONS,
+        check=check,
         how=(
             "LEAF's form: git clone https://github.com/TalwalkarLab/leaf, then in data/shakespeare "
             "./preprocess.sh -s niid --sf 1.0 -k 0 -t sample, and import data/shakespeare/data"

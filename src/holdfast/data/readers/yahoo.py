@@ -13,10 +13,12 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
+from holdfast.data.readers import hub
 from holdfast.data.readers.entry import Entry, File, Layout
 from holdfast.data.readers.room import room
 from holdfast.data.readers.tree import Tree, told
@@ -26,6 +28,7 @@ from holdfast.errors import Refused
 CLASSES = 10
 OPTIONS = {"vocabulary": 32000, "length": 200}
 FIRST = 2  # codes 0 and 1 are padding and unknown
+COLUMNS = ("topic", "question_title", "question_content", "best_answer")
 LONGEST = 1 << 20  # characters of a field; Python's default refuses some real answers
 PUNCTUATION = {character: f" {character} " for character in "'.,()!?"} | {";": " ", ":": " "}
 SPACED = str.maketrans(PUNCTUATION)
@@ -37,18 +40,27 @@ def tokens(text: str) -> list[str]:
 
 
 def read(tree: Tree, vocabulary: int, length: int) -> Dataset:
-    check(vocabulary, length)
-    names = [tree.one(f"*/{part}.csv") for part in ("train", "test")]
+    """The CSV files."""
+    return made([partial(rows, tree, tree.one(f"*/{part}.csv")) for part in ("train", "test")], vocabulary, length)
+
+
+def parquet(tree: Tree, vocabulary: int, length: int) -> Dataset:
+    """The tables on Hugging Face, topics from 0."""
+    return made([partial(table, tree, pattern) for pattern in hub.NEEDS], vocabulary, length)
+
+
+def made(sources: list[Callable[[], Iterator[tuple[int, str]]]], vocabulary: int, length: int) -> Dataset:
+    """From functions that go over the labels and texts of a part; the training part is gone over twice."""
     counts: Counter[str] = Counter()
     labels: list[list[int]] = [[], []]
-    for label, text in rows(tree, names[0]):
+    for label, text in sources[0]():
         labels[0].append(label)
         counts.update(tokens(text))
     ranked = sorted(counts, key=lambda token: (-counts[token], token))[: vocabulary - FIRST]
     code = {token: i for i, token in enumerate(ranked, FIRST)}
-    labels[1] = [label for label, _ in rows(tree, names[1])]
-    x, test_x = (coded(tree, name, code, len(held), length) for name, held in zip(names, labels, strict=True))
-    y, test_y = (np.array(held, np.int64) - 1 for held in labels)
+    labels[1] = [label for label, _ in sources[1]()]
+    x, test_x = (coded(source, code, len(held), length) for source, held in zip(sources, labels, strict=True))
+    y, test_y = (np.array(held, np.int64) for held in labels)
     return Dataset.of(x, y, test_x, test_y, classes=CLASSES, name="yahoo_answers", codes=(FIRST + len(code),))
 
 
@@ -63,17 +75,17 @@ def check(vocabulary: object, length: object) -> None:
         raise Refused(*wrong)
 
 
-def coded(tree: Tree, name: str, code: dict[str, int], many: int, length: int) -> np.ndarray:
-    """[many, length] codes of the texts of a file."""
+def coded(source: Callable[[], Iterator[tuple[int, str]]], code: dict[str, int], many: int, length: int) -> np.ndarray:
+    """[many, length] codes of the texts of a part."""
     found = room((many, length), np.int16 if FIRST + len(code) <= np.iinfo(np.int16).max else np.int32)
-    for row, (_, text) in zip(found, rows(tree, name), strict=True):
+    for row, (_, text) in zip(found, source(), strict=True):
         held = [code.get(token, 1) for token in tokens(text)[:length]]
         row[: len(held)] = held
     return found
 
 
 def rows(tree: Tree, name: str) -> Iterator[tuple[int, str]]:
-    """Label 1 to 10 and text of every record; texts of several lines have '\\n' written out in them."""
+    """Label from 0 and text of every record."""
     where = tree.where(name)
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
     with tree.open(name) as stream:
@@ -94,7 +106,23 @@ def record(where: str, number: int, row: list[str]) -> tuple[int, str]:
         raise Refused(f"{where}: record {number} has {len(row)} fields; expected were class, title, question, answer")
     if not re.fullmatch("[1-9]|10", row[0]):
         raise Refused(f"{where}: record {number} has the class {told(row[0])}, which is none of 1 to {CLASSES}")
-    return int(row[0]), " ".join(row[1:]).replace("\\n", " ")
+    return int(row[0]) - 1, joined(row[1:])
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Texts of several lines have '\\n' written out in them."""
+    return " ".join(texts).replace("\\n", " ")
+
+
+def table(tree: Tree, pattern: str) -> Iterator[tuple[int, str]]:
+    for where, row in hub.records(tree, pattern, COLUMNS):
+        topic, *texts = (row[name] for name in COLUMNS)
+        if not isinstance(topic, int) or not 0 <= topic < CLASSES:
+            raise Refused(f"{where}: has the topic {told(topic)}, which is none of 0 to {CLASSES - 1}")
+        wrong = [text for text in texts if not isinstance(text, str)]
+        if wrong:
+            raise Refused(f"{where}: has {told(wrong[0])} where a text is expected")
+        yield topic, joined(texts)
 
 
 ENTRIES = (
@@ -108,10 +136,15 @@ ENTRIES = (
   title = {Character-level Convolutional Networks for Text Classification},
   author = {Zhang, Xiang and Zhao, Junbo and LeCun, Yann},
   booktitle = {Advances in Neural Information Processing Systems}, volume = {28}, year = {2015}}""",
-        layouts=(Layout("yahoo_answers_csv (train.csv, test.csv)", ("*/train.csv", "*/test.csv"), read),),
+        layouts=(
+            Layout("yahoo_answers_csv (train.csv, test.csv)", ("*/train.csv", "*/test.csv"), read),
+            Layout("parquet with topic, question_title, question_content and best_answer", hub.NEEDS, parquet),
+        ),
         files=(File("yahoo_answers_csv.tar.gz", md5="f3f9899b997a42beb24157e62e3eea8d"),),
         places=("yahoo_answers_csv", "yahoo_answers_csv.tar.gz", "YahooAnswers"),
+        hub=("community-datasets/yahoo_answers_topics", "yahoo_answers_topics"),
         options=OPTIONS,
+        check=check,
         how="the archive yahoo_answers_csv.tar.gz of Zhang, Zhao and LeCun; torchtext's YahooAnswers keeps it too",
         note="the paper states no tokens, vocabulary or length; these are ours (vocabulary=32000, length=200)",
     ),
