@@ -1,6 +1,6 @@
 """What runs are judged by: pure functions of predictions, of curves and of seeds (models-data-metrics, part C).
 
-Predictions come as tensors of one row a sample; every function gives the same on every device and in any row order.
+Predictions come as tensors of one row a sample, on any device; no figure depends on the order of the rows.
 """
 
 from __future__ import annotations

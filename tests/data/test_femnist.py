@@ -2,6 +2,7 @@
 
 import io
 import json
+import tarfile
 
 import numpy as np
 import pytest
@@ -87,6 +88,10 @@ def test_tff_files_are_one_minus_value(tmp_path):
     assert data.columns["writer"].train.tolist() == [0] * 3 + [1] * 4
     white = loaded("femnist", tmp_path, paper="white")
     assert np.array_equal(white.test_x.numpy(), 255 - data.test_x.numpy())
+    with tarfile.open(tmp_path / "fed_emnist.tar.bz2", "w:bz2") as archive:
+        for part in ("train", "test"):
+            archive.add(tmp_path / f"fed_emnist_{part}.h5", f"fed_emnist_{part}.h5")
+    assert digest(loaded("femnist", tmp_path / "fed_emnist.tar.bz2").x) == digest(data.x)
     with h5py.File(tmp_path / "fed_emnist_test.h5", "a") as file:
         del file["examples/f0001_01/label"]
     assert "fed_emnist_test.h5, writer f0001_01: has no field label; it has pixels" in refused("femnist", tmp_path)

@@ -49,7 +49,7 @@ def test_a_copy_is_recognised_or_asked_about(tmp_path):
         MAKE[name](tmp_path / name)
     assert recognised(tmp_path / "movielens1m").name == "movielens1m"
     assert recognised(tmp_path / "yahoo_answers").name == "yahoo_answers"
-    # Fashion-MNIST's files have MNIST's names, and mnist_writers' are MNIST's beside others; LEAF's json fits both sets.
+    # Fashion-MNIST's files have MNIST's names, mnist_writers has those and more; LEAF's json fits both of its sets.
     with pytest.raises(Refused, match="could be fashion_mnist or mnist or mnist_writers; say which"):
         recognised(tmp_path / "mnist_writers")
     split_set(tmp_path / "leaf")

@@ -176,7 +176,11 @@ ENTRIES = (
             Layout("parquet with image, writer_id and character (flwrlabs/femnist)", (TRAIN,), parquet),
         ),
         files=(
-            File("fed_emnist.tar.bz2", url="https://storage.googleapis.com/tff-datasets-public/fed_emnist.tar.bz2"),
+            File(
+                "fed_emnist.tar.bz2",
+                sha256="fe1ed5a502cea3a952eb105920bff8cffb32836b5173cb18a57a32c3606f3ea0",  # TFF's emnist.py
+                url="https://storage.googleapis.com/tff-datasets-public/fed_emnist.tar.bz2",
+            ),
         ),
         places=("femnist", "FEMNIST", "leaf/data/femnist/data", "fed_emnist.tar.bz2"),
         hub=("flwrlabs/femnist",),
