@@ -20,7 +20,8 @@ quickstart: .venv/.run
 setup: .venv/.done
 
 .venv/.done: .venv/.run
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pytest pytest-xdist hypothesis ruff pyright sphinx myst-parser furo
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  -e ".[data,flower]" pytest pytest-xdist hypothesis scipy ruff pyright sphinx myst-parser furo
 	touch $@
 
 docs: setup

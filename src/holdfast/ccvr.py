@@ -122,6 +122,10 @@ def retrained(head: list[Tensor], x: Tensor, y: Tensor, options: Options, seed: 
 
 def calibrated(fed: Federation, state: State, options: Options) -> Calibrated:
     """The server's model with its last layer calibrated; `state` stays as it is."""
+    if fed.data.source:
+        raise Refused(
+            f"{fed.data.name} makes samples when their client comes, and ccvr asks every client; take other data"
+        )
     names, w = head_names(fed), state.server.w
     every = pooled(moments(x, y, fed.data.classes) for x, y in told(fed, state, names))
     counts = [int(n) for n in every.count.tolist()]
@@ -136,7 +140,7 @@ def calibrated(fed: Federation, state: State, options: Options) -> Calibrated:
 
 
 def accuracy(fed: Federation, state: State, w: Vector) -> float:
-    return float(scored(fed, w, state.server.buffers)[0].double().mean())
+    return float(scored(fed, w, state.server.buffers, fed.data.test_x, fed.data.test_y).right.double().mean())
 
 
 def told(fed: Federation, state: State, names: list[str]) -> Iterator[tuple[Tensor, Tensor]]:
@@ -152,7 +156,7 @@ def told(fed: Federation, state: State, names: list[str]) -> Iterator[tuple[Tens
 def features(fed: Federation, state: State, rows: Tensor, names: list[str]) -> Tensor:
     """The inputs of the last linear layer; that its outputs are the logits is checked, not taken for granted."""
     out = fed.task.forward(
-        state.server.w, state.server.buffers, fed.feed(rows, torch.ones_like(rows, dtype=torch.bool))
+        state.server.w, state.server.buffers, fed.plain(rows, torch.ones_like(rows, dtype=torch.bool))
     )
     tensors, x = fed.task.layout.split(state.server.w), out.features
     head = [tensors[name] for name in names]

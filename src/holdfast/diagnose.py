@@ -38,7 +38,8 @@ def client(method: Method, task: Any, down: Down, cohort: Cohort, k: int, feed: 
     for s in range(many):
         n = int(cohort.live[k, s].sum())
         length = float(carry.w.double().norm())
-        carry = step(spied, task, down, own, carry, feed(cohort.index[k, s, :n], cohort.live[k, s, :n]), watched)
+        batch = feed(cohort.index[k, s, :n], cohort.live[k, s, :n], own.key, s)
+        carry = step(spied, task, down, own, carry, batch, watched)
         note("the step, which is too large for its numbers,", carry.w)
         if found:
             return f"{found[0]} is not finite in local step {s + 1} of {many}, where ||w|| was {length:.3g}"

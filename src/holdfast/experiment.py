@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from holdfast.check import sheet
+from holdfast.data.augment import augmentation
 from holdfast.data.named import expression
 from holdfast.data.plan import Work, generator, sample
 from holdfast.data.proxy import parted
@@ -19,11 +20,13 @@ from holdfast.data.sets import Dataset
 from holdfast.data.splits import Split
 from holdfast.errors import Problem, Refused
 from holdfast.execute import auto, tensors
+from holdfast.kinds import KINDS as KINDS_OF
 from holdfast.method import Method
 from holdfast.options import DTYPES, GIVEN, attempt, cohort_of, drift_of, numbers, text_of, whole
 from holdfast.personal import PLAIN, Tuning
 from holdfast.round import cast
 from holdfast.simulate import Federation, State, gather
+from holdfast.slots import Private
 from holdfast.task import Batch, Task
 from holdfast.text import one
 from holdfast.wanted import wanted_data, wanted_method, wanted_model, wanted_split, with_server_lr, without_data
@@ -41,6 +44,9 @@ class Run:
     data: str | Dataset = "digits"
     split: str | Split = "dirichlet(alpha=0.1, clients=100)"
     model: str | nn.Module = "cnn"
+    augment: str = "none"
+    normalize: str = "data"
+    data_dir: str = ""
     rounds: int = 50
     cohort: int | str = 10
     epochs: int | None = None  # 5, unless steps are given
@@ -80,6 +86,8 @@ class Run:
             return chance if isinstance(chance, int) else f"bernoulli({chance})"
         if key == "drift":
             return drift_of(value).text
+        if key == "augment":
+            return augmentation(value).text
         if key not in KINDS:
             return value
         if isinstance(value, str):
@@ -119,7 +127,7 @@ def ready(run: Run, plan: Plan | None = None, costing: bool = False) -> Ready:
     problems = numbers(run)
     wanted = wanted_method if problems else with_server_lr
     method = attempt(problems, lambda: wanted(run), "method")
-    data = attempt(problems, lambda: wanted_data(run.data), "data")
+    data = attempt(problems, lambda: wanted_data(run), "data")
     split = attempt(problems, lambda: wanted_split(run, data), "split") if data is not None else None
     module = attempt(problems, lambda: wanted_model(run, data), "model") if data is not None else None
     if data is None:
@@ -128,6 +136,10 @@ def ready(run: Run, plan: Plan | None = None, costing: bool = False) -> Ready:
         problems += fits(run, split)
     if problems or method is None or data is None or split is None or module is None:
         raise Refused(*problems)
+    if data.source and (wrong := unsourced(run, method)):
+        raise Refused(
+            f"{data.name} makes samples when their client comes, and {wrong}; leave that out, or take other data"
+        )
     made = build(run, plan, method, data, split, module)
     if made.federation.sheet.proxy and made.federation.proxy is None and not costing:
         raise Refused(
@@ -153,7 +165,7 @@ def fits(run: Run, split: Split) -> list[str]:
     if isinstance(many, int) and many > clients:
         said = f"cohort={many} is more than the {clients} clients of {split.text}; take at most {clients}"
         return [Problem(said, "cohort")]
-    largest = max(len(rows) for rows in split.clients)
+    largest = int(split.sizes.max())
     grows = run.drift.strip().startswith("client") if isinstance(run.drift, str) else False  # parts of any size
     if run.drop_last and whole(run.batch, 1) and largest < run.batch and not grows:
         said = f"batch={run.batch} with drop-last: nobody would train, for the largest client has {largest} samples"
@@ -161,19 +173,30 @@ def fits(run: Run, split: Split) -> list[str]:
     return []
 
 
+def unsourced(run: Run, method: Method) -> str:
+    """What visits clients outside of rounds, or mixes their samples."""
+    visits = {
+        "finetune visits every client": bool(run.finetune),
+        "drift mixes the samples of a round": drift_of(run.drift).redraws,
+        "private layers are evaluated at every client": bool(method.slot(Private)),
+    }
+    return " and ".join(what for what, asked in visits.items() if asked)
+
+
 def build(run: Run, plan: Plan | None, method: Method, data: Dataset, split: Split, module: nn.Module) -> Ready:
-    whole_task = Task.of(module, dtype=DTYPES[run.dtype]).on(run.device)
-    task = method.fit(whole_task)
-    counts = torch.from_numpy(split.counts(data.y, data.classes))
+    whole_task = Task.of(module, KINDS_OF[data.kind].loss, dtype=DTYPES[run.dtype]).on(run.device)
+    task, augment = method.fit(whole_task), augmentation(run.augment)
+    augment.check(data.shape, data.x.dtype)
     data = data.to(run.device)
     costs = sheet(method, whole_task, fitting(task, data), len(split.clients))  # which fits it to the method itself
     work = Work(run.batch, run.epochs or EPOCHS, run.steps, run.drop_last)
     fed = Federation(
-        method, task, data, split.clients, counts, work, cohort_of(run.cohort), run.lr, run.lr_decay, run.seed, costs,
-        auto.Loop(method, task), tensors(method, run.device), run.on_nan, run.eval_every, drift=drift_of(run.drift),
-        whole=whole_task,
+        method, task, data, split.clients, split.sizes, work, cohort_of(run.cohort), run.lr, run.lr_decay, run.seed,
+        costs, auto.Loop(method, task), tensors(method, run.device), run.on_nan, run.eval_every,
+        drift=drift_of(run.drift), whole=whole_task, augment=augment.on(run.device), tests=split.tests,
+        tests_from=split.tests_from,
     )  # fmt: skip
-    if data.x.numel() * task.start.element_size() <= SMALL:
+    if data.source is None and not data.codes and not augment and data.x.numel() * task.start.element_size() <= SMALL:
         fed = replace(fed, rows=data.prepare(data.x, task.start.dtype))
     if run.proxy:
         fed = with_proxy(run, fed)
@@ -209,10 +232,11 @@ def fitting(task: Task, data: Dataset) -> Batch:
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         said = str(error).strip().splitlines()[0]
         raise Refused(f"the model cannot take samples of shape {data.shape}: {said}; adapt one to the other") from error
-    if logits.dim() != 2 or logits.shape[1] < data.classes:
+    wanted = 1 if KINDS_OF[data.kind].single else data.classes
+    if logits.dim() != 2 or (logits.shape[1] != 1 if wanted == 1 else logits.shape[1] < wanted):
         raise Refused(
-            f"the model returns {tuple(logits.shape[1:])} numbers a sample and {data.name} has {data.classes} classes; "
-            "its last layer must have one output a class"
+            f"the model returns {tuple(logits.shape[1:])} numbers a sample, and {data.name} wants {wanted}; "
+            + ("take din, or another model with one number" if wanted == 1 else "its last layer must have one a class")
         )
     return rows
 
@@ -242,6 +266,7 @@ def planned(run: Run, fed: Federation, module: nn.Module) -> Plan:
 def unmappable(fed: Federation) -> str:
     state = State.of(fed)
     ids = sample(fed.seed, 0, len(fed.clients), fed.cohort)
+    fed = fed.visiting(ids)
     down = cast(fed.method.bound(fed.options), state.server, torch.tensor(fed.lr, dtype=state.server.w.dtype))
     return auto.trial(fed.method, fed.task, fed.options, down, gather(fed, state, 0, ids), fed.feed)
 

@@ -99,7 +99,7 @@ class Lab:
         cards = {"n": torch.tensor(SIZES)[rows].to(self.dtype), "classes": classes.to(self.dtype)}
         return Cohort(rows, plan.keys(SEED, t, rows), index, live, cards, mapped(lambda m: m[rows], memory))
 
-    def feed(self, index: Tensor, live: Tensor) -> Batch:
+    def feed(self, index: Tensor, live: Tensor, *_: object) -> Batch:
         x, y = samples()
         return Batch(x[index].to(self.dtype), y[index], live)
 

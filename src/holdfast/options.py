@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
+from holdfast.data.augment import augmentation
+from holdfast.data.normal import normalised
 from holdfast.data.proxy import LARGEST
 from holdfast.data.redraw import KINDS, Drift
 from holdfast.errors import Problem, Refused
@@ -62,6 +64,9 @@ def numbers(run: Run) -> list[str]:
     ]
     attempt(found, lambda: cohort_of(run.cohort), "cohort")
     attempt(found, lambda: drift_of(run.drift), "drift")
+    attempt(found, lambda: augmentation(text_of(run.augment, "augmentation")), "augment")
+    if run.normalize != "data":
+        attempt(found, lambda: normalised(text_of(run.normalize, "normalisation")), "normalize")
     return found
 
 

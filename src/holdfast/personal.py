@@ -1,22 +1,23 @@
-"""How models score on the test set: the server's, and every client's own by its own mix of classes."""
+"""How every client's own model scores: on its own test rows, or else on the test data in its own mix of classes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from holdfast import noise
 from holdfast.data.plan import generator, keys, table
+from holdfast.evaluate import own_rows, scored
 from holdfast.execute import Cohort, Executor
 from holdfast.method import Method
 from holdfast.round import Down
-from holdfast.task import Batch, Task
+from holdfast.task import Task
 from holdfast.vector import Record, Vector
 
 if TYPE_CHECKING:
@@ -34,29 +35,13 @@ class Tuning:
     execute: Executor  # of PLAIN on that task
 
 
-@torch.no_grad()
-def scored(
-    fed: Federation, w: Vector, buffers: Record, task: Task | None = None, rows: int = 1000
-) -> tuple[Tensor, Tensor]:
-    """For every test sample: whether it is classified rightly, and its loss."""
-    right: list[Tensor] = []
-    losses: list[Tensor] = []
-    for i in range(0, len(fed.data.test_y), rows):
-        x, y = fed.data.test_x[i : i + rows], fed.data.test_y[i : i + rows]
-        batch = Batch(fed.data.prepare(x, w.dtype), y, torch.ones_like(y, dtype=torch.bool))
-        logits = (task or fed.task).forward(w, buffers, batch).logits
-        right.append(logits.argmax(1) == y)
-        losses.append(torch.nn.functional.cross_entropy(logits, y, reduction="none"))
-    return torch.cat(right), torch.cat(losses)
-
-
 def personal(fed: Federation, state: State) -> dict[str, Any]:
     """Every client's own model, where tensors are private: each client's as it left it."""
     models = (
         (i, fed.task.layout.place(state.server.w, state.memory.look(i)["private"]["w"]), state.server.buffers)
         for i in holders(fed)
     )
-    return spread("personal", expected(fed, models, fed.task))
+    return spread("personal", each(fed, models, fed.task))
 
 
 def finetuned(fed: Federation, state: State) -> dict[str, Any]:
@@ -73,35 +58,54 @@ def finetuned(fed: Federation, state: State) -> dict[str, Any]:
                 lost.append(i)
             yield i, w, buffers
 
-    scores = expected(fed, models(), fed.tuning.task)
-    scores |= dict.fromkeys(lost, 0.0)
+    scores = each(fed, models(), fed.tuning.task)
+    scores |= {i: (0.0, scores[i][1]) for i in lost if i in scores}
     return spread("finetuned", scores) | ({"finetuned_lost": lost} if lost else {})
 
 
 def holders(fed: Federation) -> list[int]:
     """Clients that hold samples: the others have no classes to be judged by."""
-    return [i for i, samples in enumerate(fed.clients) if len(samples)]
+    return np.flatnonzero(fed.sizes).tolist()
 
 
-def expected(fed: Federation, models: Any, task: Task) -> dict[int, float]:
-    """Each client's accuracy expected on test data with its own class shares."""
+def each(fed: Federation, models: Any, task: Task) -> dict[int, tuple[float, float]]:
+    """Of each client its model's accuracy, and how many samples that stands for."""
+    own = fed.tests if len(fed.tests) else None
+    judge = expected(fed, task) if own is None else partial(tested, fed, own, task)
+    return {i: found for i, w, buffers in models if (found := judge(i, w, buffers)) is not None}
+
+
+def tested(
+    fed: Federation, own: Sequence[np.ndarray], task: Task, i: int, w: Vector, buffers: Record
+) -> tuple[float, float] | None:
+    """On the client's own test rows, if it has any."""
+    if not len(own[i]):
+        return None
+    right = scored(fed, w, buffers, *own_rows(fed, own[i]), task).right
+    return float(right.double().mean()), len(right)
+
+
+def expected(fed: Federation, task: Task) -> Callable[[int, Vector, Record], tuple[float, float]]:
+    """The accuracy expected on test data with a client's own class shares."""
     classes = torch.nn.functional.one_hot(fed.data.test_y, fed.data.classes).double()
     per_class = classes.sum(0).clamp(min=1)
-    scores: dict[int, float] = {}
-    for i, w, buffers in models:
-        right, _ = scored(fed, w, buffers, task)
-        shares = fed.counts[i].double().to(right.device)
-        scores[i] = float((right.double() @ classes / per_class) @ shares / shares.sum())
-    return scores
+
+    def judge(i: int, w: Vector, buffers: Record) -> tuple[float, float]:
+        right = scored(fed, w, buffers, fed.data.test_x, fed.data.test_y, task).right
+        shares = fed.counted([i])[0].double().to(right.device)
+        return float((right.double() @ classes / per_class) @ shares / shares.sum()), float(shares.sum())
+
+    return judge
 
 
-def spread(name: str, scores: dict[int, float]) -> dict[str, Any]:
-    """Mean, spread and worst decile over clients."""
-    each = np.array(list(scores.values()))
+def spread(name: str, scores: dict[int, tuple[float, float]]) -> dict[str, Any]:
+    """Mean over clients, mean over their samples, spread and worst decile over clients."""
+    accuracy, n = np.array(list(scores.values())).T
     return {
-        f"{name}_accuracy": float(each.mean()),
-        f"{name}_sd": float(each.std()),
-        f"{name}_worst_decile": float(np.quantile(each, 0.1)),
+        f"{name}_accuracy": float(accuracy.mean()),
+        f"{name}_pooled": float(accuracy @ n / n.sum()),
+        f"{name}_sd": float(accuracy.std()),
+        f"{name}_worst_decile": float(np.quantile(accuracy, 0.1)),
     }
 
 
@@ -137,7 +141,7 @@ def visited(fed: Federation, state: State, epochs: int, ids: list[int]) -> Cohor
     t, device, work = state.round, state.server.w.device, replace(fed.work, epochs=epochs, steps=None)
     index, live = table([work.batches(fed.clients[i], generator(fed.seed, "finetune", t, i)) for i in ids], work.batch)
     chosen = torch.tensor(ids)
-    counts = fed.counts[chosen].to(device, state.server.w.dtype)
+    counts = fed.counted(ids).to(device, state.server.w.dtype)
     key = noise.fold(keys(fed.seed, t, chosen), noise.tag("finetune")).to(device)
     own = {name: rows for name, rows in state.memory.rows(ids).items() if name == "private"}
     return Cohort(chosen, key, index, live, {"n": counts.sum(1), "classes": counts}, own)

@@ -24,7 +24,7 @@ from holdfast.options import attempt, numbers
 from holdfast.round import Server
 from holdfast.simulate import Row, State, advance
 
-GROWS = {"rounds"}  # what a resumed run may change
+GROWS = {"rounds", "data_dir"}  # what a resumed run may change
 PLANNED = {"engine", "lanes", "threads"}
 
 
@@ -86,7 +86,9 @@ def remarks(made: Ready) -> Iterator[str]:
     fed = made.federation
     if fed.longest == 1 and not fed.drift.redraws:
         yield "every client takes one local step a round: parts that act between steps change nothing; see --epochs"
-    unseen = sorted(set(fed.data.test_y.unique().tolist()) - set(fed.data.y.unique().tolist()))
+    unseen = (
+        [] if fed.data.source else sorted(set(fed.data.test_y.unique().tolist()) - set(fed.data.y.unique().tolist()))
+    )
     if unseen:
         listed = ", ".join(map(str, unseen[:8])) + (", ..." if len(unseen) > 8 else "")
         yield f"test labels that no training sample has: {listed}; nothing can learn them"
@@ -217,10 +219,10 @@ def merged(run: Run, stored: dict[str, Any], given: set[str] | None, folder: Pat
         problems.append(Problem(said, "rounds"))
     if problems:
         raise Refused(*problems, advice="resume with the same options, or start anew with another --out")
-    rounds = run.rounds if "rounds" in given else old.rounds
+    grown = {key: getattr(run, key) for key in GROWS & given}
     # Objects given in Python have no text to be read back from; the facts tell whether they are the same ones.
     objects = {k: getattr(run, k) for k in given & {"method", *KINDS} if not isinstance(getattr(run, k), str)}
-    return Run(**{**stored, **objects, "rounds": rounds})
+    return Run(**{**stored, **objects, **grown})
 
 
 def ended(folder: Path, tell: Callable[[str], None]) -> tuple[Ready, State]:

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast import diagnose
+from holdfast import diagnose, noise
 from holdfast.check import Sheet
+from holdfast.data.augment import Augment
 from holdfast.data.plan import Work, generator, keys, root, sample, table
 from holdfast.data.redraw import BOTH, Drift, redrawn
 from holdfast.data.sets import Dataset
 from holdfast.errors import Failed
+from holdfast.evaluate import evaluate as judged
 from holdfast.execute import Cohort, Executor, Options
 from holdfast.memory import Memory, Rows
 from holdfast.method import Method
-from holdfast.personal import Tuning, finetuned, personal, scored
+from holdfast.personal import Tuning, finetuned, personal
 from holdfast.round import Down, Server, Up, absorb, cast, open_memory, open_server
 from holdfast.task import Batch, Task
 from holdfast.vector import leaves, mapped
 
+AUGMENT = noise.tag("augment")
 Row = dict[str, Any]  # one round's figures; wall-clock ones in keys that end in `_seconds`
 
 
@@ -35,8 +38,8 @@ class Federation:
     method: Method
     task: Task
     data: Dataset
-    clients: tuple[np.ndarray, ...]  # sample indices of each
-    counts: Tensor  # [N, C]
+    clients: Sequence[np.ndarray]  # sample indices of each
+    sizes: np.ndarray  # how many
     work: Work
     cohort: int | float  # so many clients a round, or each with this probability
     lr: float
@@ -48,6 +51,9 @@ class Federation:
     on_nan: str = "stop"
     eval_every: int = 1
     rows: Tensor | None = None  # all training samples, normalised once, where that takes little memory
+    augment: Augment = Augment("none")  # noqa: RUF009 - frozen
+    tests: Sequence[np.ndarray] = ()  # every client's own test rows, where the split has them
+    tests_from: str = "test"  # or 'train', held out there
     drift: Drift = BOTH
     proxy: Batch | None = None  # labelled samples that the server holds, none of them in the test data
     whole: Task | None = None  # the task with the tensors that the method froze
@@ -56,14 +62,38 @@ class Federation:
     @property
     def longest(self) -> int:
         """Local steps of the client that takes most."""
-        return max(self.work.count(len(rows)) for rows in self.clients)
+        return self.work.count(int(self.sizes.max()))
 
-    def feed(self, index: Tensor, live: Tensor) -> Batch:
+    def visiting(self, ids: np.ndarray) -> Federation:
+        """With the samples of these clients, where they are made when they come."""
+        return replace(self, data=self.data.visiting(ids)) if self.data.source else self
+
+    def counted(self, ids: Sequence[int]) -> Tensor:
+        """How many samples of every class these clients hold [K, C]."""
+        labels, total = self.data.y.cpu(), self.data.classes
+        held = (self.data.take(torch.from_numpy(self.clients[i]))[1] for i in ids) if self.data.source else (
+            labels[torch.from_numpy(self.clients[i])] for i in ids)  # fmt: skip
+        return torch.stack([torch.bincount(y.cpu(), minlength=total) for y in held])
+
+    def plain(self, index: Tensor, live: Tensor) -> Batch:
+        """Samples as they are, normalised."""
         device = self.data.x.device
         index, live = index.to(device), live.to(device)
         if self.rows is not None:
             return Batch(self.rows[index], self.data.y[index], live)
-        return Batch(self.data.prepare(self.data.x[index], self.task.start.dtype), self.data.y[index], live)
+        x, y = self.data.take(index)
+        return Batch(self.data.prepare(x, self.task.start.dtype), y, live)
+
+    def feed(self, index: Tensor, live: Tensor, keys: Tensor, step: int) -> Batch:
+        """A training batch. What augmentation makes of a row depends on its client, round, step and place."""
+        if not self.augment:
+            return self.plain(index, live)
+        device = self.data.x.device
+        x, y = self.data.take(index.to(device))
+        place = torch.arange(index.shape[-1], device=device)
+        keys = noise.fold(noise.fold(keys, step, AUGMENT)[..., None], place)
+        x = self.augment(x, keys, lambda x: self.data.prepare(x, self.task.start.dtype))
+        return Batch(x, y, live.to(device))
 
 
 @dataclass
@@ -93,6 +123,7 @@ def advance(fed: Federation, state: State, last: bool = False) -> Row:
     t, began = state.round, time.perf_counter()
     method, device = fed.method.bound(fed.options), state.server.w.device
     ids = sample(fed.seed, t, len(fed.clients), fed.cohort)
+    fed = fed.visiting(ids)
     cohort = gather(fed, state, t, ids)
     lr = fed.lr * fed.lr_decay**t
     down = cast(method, state.server, torch.tensor(lr, dtype=state.server.w.dtype, device=device))
@@ -137,7 +168,7 @@ def dealt(fed: Federation, t: int, ids: np.ndarray) -> tuple[list[np.ndarray], T
     """The samples that the clients of a round train on, and how many of every class that makes."""
     held = [fed.clients[i] for i in ids]
     if not fed.drift.redraws:
-        return held, fed.counts[torch.from_numpy(ids)]
+        return held, fed.counted(ids.tolist())
     labels, total = fed.data.y.cpu().numpy(), fed.data.classes
     parts = redrawn(fed.drift, held, labels, total, generator(fed.seed, "drift", t))
     return parts, torch.from_numpy(np.stack([np.bincount(labels[rows], minlength=total) for rows in parts]))
@@ -183,8 +214,5 @@ def shown(method: Method, server: Server) -> Row:
 
 
 def evaluate(fed: Federation, state: State) -> Row:
-    """The server's model on the test set; with private tensors, every client's own model."""
-    if fed.task.layout.private:
-        return personal(fed, state)
-    right, loss = scored(fed, state.server.w, state.server.buffers)
-    return {"accuracy": float(right.double().mean()), "loss": float(loss.double().mean())}
+    """The server's model; with private tensors, every client's own model."""
+    return personal(fed, state) if fed.task.layout.private else judged(fed, state)

@@ -79,7 +79,7 @@ def trajectory(
         cards = {"n": n[ids], "classes": labels[ids]}
         now = Cohort(ids, keys(seed, t, ids), index, live, cards, mapped(lambda m, i=ids: m[i], memory))
         down = cast(method.bound(options), server, torch.tensor(rates[t], dtype=torch.float64))
-        ups, kept = run(options, down, now, lambda i, alive: Batch(rows[i], i, alive))
+        ups, kept = run(options, down, now, lambda i, alive, *_: Batch(rows[i], i, alive))
         mapped(lambda m, new, i=ids: m.index_copy_(0, i, new), memory, kept)
         server = absorb(method.bound(options), task, server, down, ups, ids, population, root(seed), proxy=held)
         path.append(server.w)

@@ -102,8 +102,9 @@ EXAMPLES = {
     "model": "cnn(width=16)",
     "data set": "digits",
     "drift": "client(alpha=0.1)",
-    "calibration": "ccvr(samples=1000)",
     "augmentation": "crop(pad=4) + flip",
+    "normalisation": "fl_simulator_cifar10",
+    "calibration": "ccvr(samples=1000)",
 }
 
 

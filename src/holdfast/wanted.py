@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torch import nn
 
 from holdfast.data import sets, splits
-from holdfast.data.dealing import Samples
+from holdfast.data.dealing import Ranges, Samples
+from holdfast.data.normal import normalised
 from holdfast.data.sets import Dataset
 from holdfast.data.splits import Split
 from holdfast.errors import Refused
@@ -31,11 +33,21 @@ def with_server_lr(run: Run) -> Method:
     return method if run.server_lr == 1 else method + made("server", {"lr": float(run.server_lr)})
 
 
-def wanted_data(data: str | Dataset) -> Dataset:
-    if isinstance(data, Dataset):
+def wanted_data(run: Run) -> Dataset:
+    if isinstance(run.data, Dataset):
+        return normalized(run.data, run.normalize)
+    call = one(text_of(run.data, "data set"), "data set")
+    return normalized(sets.load(call.name, call.options, run.data_dir or None), run.normalize)
+
+
+def normalized(data: Dataset, name: str) -> Dataset:
+    """With the constants of a code base in place of those of its own training samples."""
+    if name == "data":
         return data
-    call = one(text_of(data, "data set"), "data set")
-    return sets.load(call.name, call.options)
+    mean, std = normalised(name)
+    if data.codes or len(mean) not in (1, *data.shape[:1]):
+        raise Refused(f"normalize={name} has {len(mean)} channels and {data.name} has samples of shape {data.shape}")
+    return replace(data, mean=mean, std=std)
 
 
 def wanted_split(run: Run, data: Dataset) -> Split:
@@ -49,6 +61,10 @@ def wanted_split(run: Run, data: Dataset) -> Split:
 
 
 def within(split: Split, data: Dataset) -> Split:
+    if isinstance(split.clients, Ranges) or data.source:
+        if split.clients != Samples.of(data).source:
+            raise Refused(f"split {split.text} is not that of {data.name}, whose samples are made with their client")
+        return split
     largest = max((int(rows.max()) for rows in split.clients if len(rows)), default=-1)
     if largest >= len(data.y):
         raise Refused(f"the split names sample {largest}, and {data.name} has {len(data.y)}; it is of another data set")
@@ -62,7 +78,7 @@ def wanted_model(run: Run, data: Dataset) -> nn.Module:
     if isinstance(run.model, nn.Module):
         return run.model
     call = one(text_of(run.model, "model"), "model")
-    return zoo.build(call.name, call.options, data.shape, data.classes, run.seed)
+    return zoo.build(call.name, call.options, data.shape, data.classes, run.seed, data.codes)
 
 
 def without_data(run: Run) -> list[str]:

@@ -71,7 +71,7 @@ def test_features_are_the_inputs_of_the_last_layer_in_evaluation_mode():
     whole = features(fed, state, rows, names)
     halves = torch.cat([features(fed, state, part, names) for part in rows.split(20)])
     assert whole.shape == (40, 64) and torch.allclose(whole, halves, atol=1e-12) and ROWS >= 40
-    logits = fed.task.forward(state.server.w, state.server.buffers, fed.feed(rows, rows >= 0)).logits
+    logits = fed.task.forward(state.server.w, state.server.buffers, fed.plain(rows, rows >= 0)).logits
     tensors = fed.task.layout.split(state.server.w)
     assert torch.allclose(whole @ tensors["head.weight"].T + tensors["head.bias"], logits, atol=1e-12)
 

@@ -43,7 +43,7 @@ def offsets(padded, found):
 
 
 def edges(mode, **options):
-    return lambda x: np.pad(x, ((0, 0), (0, 0), (PAD, PAD), (PAD, PAD)), mode=mode, **options)
+    return lambda x: np.pad(x, np.array([[0, 0], [0, 0], [PAD, PAD], [PAD, PAD]]), mode=mode, **options)
 
 
 def chi_square(counts):

@@ -85,7 +85,7 @@ def test_twoconv_has_keras_glorot_normal():
     for layer in linears(build("twoconv", {}, CIFAR, 10, 0)):
         std = math.sqrt(2 / sum(fans(layer)))
         assert_spread(layer.weight, std, 2 * std / 0.87962566103423978)
-        assert not layer.bias.any()
+        assert layer.bias is not None and not layer.bias.any()
 
 
 def test_leaf_cnn_has_tensorflows():
@@ -93,7 +93,7 @@ def test_leaf_cnn_has_tensorflows():
     for layer in linears(build("leaf_cnn", {}, (1, 28, 28), 62, 0)):
         bound = math.sqrt(6 / sum(fans(layer)))
         assert_spread(layer.weight, bound / math.sqrt(3), bound)
-        assert not layer.bias.any()
+        assert layer.bias is not None and not layer.bias.any()
 
 
 def test_tiny_vit_has_timms():
@@ -103,7 +103,7 @@ def test_tiny_vit_has_timms():
     assert_torchs_own(patches)
     for layer in rest:
         assert_spread(layer.weight, 0.02)
-        assert not layer.bias.any()
+        assert layer.bias is not None and not layer.bias.any()
     assert_spread(model.get_parameter("positions"), 0.02)
     assert 0 < float(model.get_parameter("token").abs().max()) < 1e-5
     assert_norms_neutral(model)

@@ -81,7 +81,7 @@ class Federation:
     """Rounds by hand: `server`, `memory`, `down` and `ups` are open to the test."""
 
     def __init__(
-        self, method: str | Method, task: Task, feed: Callable[[Tensor, Tensor], Batch], sizes: Sequence[float],
+        self, method: str | Method, task: Task, feed: Callable[..., Batch], sizes: Sequence[float],
         engine: str = "loop", lanes: int | None = None, seed: int = 0, classes: Any = None,
     ):  # fmt: skip
         """`classes`: how many samples of each class every client has [N, C]."""
@@ -120,7 +120,7 @@ class Simple(Federation):
     """Clients with one sample each, whose batch is always that sample: `steps` says how often."""
 
     def __init__(self, method: str | Method, task: Task, samples: Tensor, sizes: Sequence[float] | None, **more: Any):
-        def feed(index: Tensor, live: Tensor) -> Batch:
+        def feed(index: Tensor, live: Tensor, *_: object) -> Batch:
             return Batch(samples[index], index, live)
 
         super().__init__(method, task, feed, sizes or [1.0] * len(samples), **more)

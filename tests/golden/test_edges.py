@@ -84,7 +84,7 @@ def test_terms_of_several_rows_vanish_for_one(name: str) -> None:
 class OneClass(Lab):
     """Every label is 0."""
 
-    def feed(self, index: Tensor, live: Tensor) -> Batch:
+    def feed(self, index: Tensor, live: Tensor, *_: object) -> Batch:
         batch = super().feed(index, live)
         return batch._replace(y=torch.zeros_like(batch.y))
 

@@ -47,7 +47,7 @@ def made(middle: str = "") -> Net:
         return Net(middle).double()
 
 
-def feed(index: Tensor, live: Tensor) -> Batch:
+def feed(index: Tensor, live: Tensor, *_: object) -> Batch:
     return Batch(X[index], Y[index], live)
 
 

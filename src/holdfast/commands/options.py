@@ -9,6 +9,13 @@ from typing import Any
 OPTIONS: tuple[tuple[str, Any, str], ...] = (
     ("data", str, "a data set (digits), or package.module:callable"),
     ("split", str, "iid, dirichlet, classes with options, or a split.json (dirichlet(alpha=0.1, clients=100))"),
+    (
+        "augment",
+        str,
+        "what is done to training images: 'crop(pad=4) + flip', autoaugment, or a code base's name (none)",
+    ),
+    ("normalize", str, "constants that normalise: data, the training samples' own, or a code base's name (data)"),
+    ("data-dir", str, "where data sets lie ($HOLDFAST_DATA, else ~/.cache/holdfast)"),
     ("model", str, "logreg, mlp, cnn, resnet20 with options, or package.module:callable (cnn)"),
     ("rounds", int, "rounds in all (50)"),
     ("cohort", str, "clients a round: a number, or bernoulli(0.1) (10)"),

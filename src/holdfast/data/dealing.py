@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -17,6 +18,24 @@ Indices = list[np.ndarray]
 NOBODY = np.zeros(0, dtype=np.int64)
 
 
+@dataclass(frozen=True)
+class Ranges(Sequence[np.ndarray]):
+    """Rows of clients that hold `each` one after another: as many clients as one likes, none of them written down."""
+
+    clients: int
+    each: int
+
+    def __len__(self) -> int:
+        return self.clients
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[k] for k in range(*i.indices(self.clients))]
+        if not -self.clients <= i < self.clients:
+            raise IndexError(i)
+        return np.arange(i % self.clients * self.each, (i % self.clients + 1) * self.each)
+
+
 class Samples(NamedTuple):
     """What a rule may look at: the labels and who or what every sample comes from, never the samples themselves."""
 
@@ -24,10 +43,12 @@ class Samples(NamedTuple):
     classes: int
     columns: Mapping[str, Column] = MappingProxyType({})
     test_labels: np.ndarray = NOBODY
+    source: Ranges | None = None  # where samples are made when their client comes
 
     @classmethod
     def of(cls, data: Dataset) -> Samples:
-        return cls(data.y.cpu().numpy(), data.classes, data.columns, data.test_y.cpu().numpy())
+        source = Ranges(data.source.clients, data.source.each) if data.source else None
+        return cls(data.y.cpu().numpy(), data.classes, data.columns, data.test_y.cpu().numpy(), source)
 
 
 class Dealt(NamedTuple):

@@ -115,3 +115,10 @@ def quantity(samples: Samples, rng: Generator, *, alpha: float, clients: int = 1
         best = max(best, int(drawn.min()))
     near = feasible(lambda r, a, n: int(sizes(r, a, n).min()), rng, alpha, clients, least, 1)
     raise Refused(never(f"quantity(alpha={alpha:g}, clients={clients})", tries(clients, 1), least, best, near, "iid"))
+
+
+def own(samples: Samples, rng: Generator) -> Dealt:
+    """Every client holds what the data set makes for it: of sets such as `synthetic`, which have no fixed samples."""
+    if samples.source is None:
+        raise Refused("own is the split of data sets that make clients' samples, such as synthetic; take another split")
+    return Dealt(samples.source)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -29,6 +29,18 @@ _PARTS = ("x", "y", "test_x", "test_y")
 
 
 KINDS = ("classes", "next", "clicks")
+
+
+class Source(Protocol):
+    """Samples that are made when a round wants them: `each` for every one of `clients`."""
+
+    @property
+    def clients(self) -> int: ...
+    @property
+    def each(self) -> int: ...
+    def made(self, ids: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Samples and labels of these clients, one after another."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +67,8 @@ class Dataset:
     kind: str = "classes"  # 'next': characters from characters; 'clicks': y 0 or 1, ranked for every user
     codes: tuple[int, ...] = ()  # x holds whole numbers below these (one for all of a row, or one each): not normalised
     columns: Mapping[str, Column] = field(default_factory=dict[str, Column], repr=False)
+    source: Source | None = field(default=None, repr=False)  # makes clients' samples when they come
+    present: Tensor | None = field(default=None, repr=False)  # the clients whose made samples x and y hold
     # Tensors beside x, because a captured CUDA graph cannot copy Python numbers to the device.
     _mean: Tensor = field(init=False, repr=False)
     _std: Tensor = field(init=False, repr=False)
@@ -76,6 +90,20 @@ class Dataset:
             return x.long()
         return (x.to(dtype) - self._mean.to(x.device, dtype)) / self._std.to(x.device, dtype)
 
+    def take(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Samples and labels of these numbers."""
+        if self.source is not None and self.present is not None:
+            client = index.div(self.source.each, rounding_mode="floor")
+            index = torch.searchsorted(self.present, client) * self.source.each + index % self.source.each
+        return self.x[index], self.y[index]
+
+    def visiting(self, ids: np.ndarray) -> Dataset:
+        """With the samples of these clients, in ascending order, where they have to be made."""
+        if self.source is None:
+            return self
+        x, y = (torch.from_numpy(part).to(self.x.device) for part in self.source.made(ids.tolist()))
+        return replace(self, x=x, y=y, present=torch.from_numpy(ids).to(self.x.device))
+
     def to(self, device: torch.device | str) -> Dataset:
         """The same set on another device: the one copy of a run."""
         return replace(self, **{name: getattr(self, name).to(device) for name in _PARTS})
@@ -94,6 +122,7 @@ class Dataset:
         kind: str = "classes",
         codes: Sequence[int] = (),
         columns: Mapping[str, Column] | None = None,
+        source: Source | None = None,
     ) -> Dataset:
         """From NumPy or torch arrays. Everything is checked, and every problem found is told at once.
 
@@ -114,7 +143,7 @@ class Dataset:
         if problems or samples is None or labels is None or test_samples is None or test_labels is None:
             raise Refused(*(f"{name}: {problem}" for problem in problems))
         count = int(known or torch.maximum(labels.max(), test_labels.max()) + 1)
-        about = kind, tuple(codes), dict(columns or {})
+        about = kind, tuple(codes), dict(columns or {}), source
         return cls(name, samples, labels, test_samples, test_labels, count, means, stds, *about)
 
 
@@ -138,11 +167,12 @@ def load(name: str, options: Mapping[str, Any], data_dir: str | os.PathLike[str]
     """
     from holdfast.data import bring, files
     from holdfast.data.catalog import catalog
+    from holdfast.data.synthetic import synthetic
 
     text = expression(name, options)
     if name in catalog():
         return replace(bring.load(name, options, data_dir), name=text)
-    own = {**SETS, **files.SETS}
+    own = {**SETS, **files.SETS, "synthetic": synthetic}
     if name not in own and ":" not in name:
         known = nearest(name, [*own, *catalog()])
         raise Refused(f"unknown data set '{name}': {known}; your own is named 'package.module:callable'")

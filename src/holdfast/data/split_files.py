@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.data.dealing import Dealt
+from holdfast.data.dealing import Dealt, Ranges
 from holdfast.errors import Refused
 
 VERSION = 2  # 1, without the field, had no tests
@@ -23,6 +23,8 @@ def digest(clients: Sequence[np.ndarray], tests: Sequence[np.ndarray], tests_fro
 
     Own test rows follow in the same form, behind 0 or 1 for the part that they are rows of; without any, nothing does.
     """
+    if isinstance(clients, Ranges):
+        return hashlib.sha256(f"{clients.clients} clients of {clients.each}".encode()).hexdigest()
     numbers = _numbers(clients)
     if len(tests):
         numbers += [np.array([PARTS.index(tests_from)]), *_numbers(tests)]
@@ -35,7 +37,10 @@ def _numbers(rows: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def write(path: Path, head: Mapping[str, Any], tables: Mapping[str, Sequence[np.ndarray]]) -> None:
-    """One line a row, so that a person can read it and a diff shows which client changed."""
+    """One line a row, so that a person can read it and a diff shows which client changed; ranges as two numbers."""
+    own = tables["clients"]
+    if isinstance(own, Ranges):
+        head, tables = {**head, "ranges": [own.clients, own.each]}, {}
     content = json.dumps({"version": VERSION, **head}, indent=1)[:-2]
     for name, rows in tables.items():
         lines = ",\n".join(json.dumps(row.tolist(), separators=(",", ":")) for row in rows)
@@ -55,25 +60,36 @@ def write(path: Path, head: Mapping[str, Any], tables: Mapping[str, Sequence[np.
 def read(path: Path) -> tuple[str, int, Dealt]:
     """Text, seed and rows."""
     stored = json.loads(path.read_text(encoding="utf-8"))
-    expected = {"text": str, "seed": int, "hash": str, "samples": int, "clients": list}
     if not isinstance(stored, dict):
         raise Refused("it holds no JSON object")
+    rows = "ranges" if "ranges" in stored else "clients"
+    expected = {"text": str, "seed": int, "hash": str, "samples": int, rows: list}
     version = stored.get("version", 1)
     if not isinstance(version, int) or version > VERSION:
         raise Refused(f"it is of version {version!r}, and this Holdfast reads up to {VERSION}: take a newer Holdfast")
     wrong = [key for key, kind in expected.items() if not isinstance(stored.get(key), kind)]
     if wrong:
         raise Refused(f"it is no split of holdfast ({', '.join(wrong)} missing or of a wrong type)")
-    if not stored["clients"]:
+    if not stored[rows]:
         raise Refused("it has no clients")
-    dealt = Dealt(_rows(stored["clients"], "client"), *_tests(stored))
-    samples = sum(map(len, dealt.clients))
+    dealt = Dealt(_ranges(stored[rows])) if rows == "ranges" else Dealt(_rows(stored[rows], "client"), *_tests(stored))
+    samples = count(dealt.clients)
     if samples != stored["samples"]:
         raise Refused(f"it is damaged (samples says {stored['samples']}, the clients hold {samples})")
     found = digest(*dealt)
     if found != stored["hash"]:
         raise Refused(f"it is damaged (hash says {stored['hash'][:12]}, the indices give {found[:12]})")
     return stored["text"], stored["seed"], dealt
+
+
+def count(clients: Sequence[np.ndarray]) -> int:
+    return clients.clients * clients.each if isinstance(clients, Ranges) else sum(map(len, clients))
+
+
+def _ranges(stored: list[Any]) -> Ranges:
+    if len(stored) != 2 or not all(type(n) is int and n >= 1 for n in stored):
+        raise Refused("its ranges are not a number of clients and a number of samples each")
+    return Ranges(*stored)
 
 
 def _tests(stored: Mapping[str, Any]) -> tuple[tuple[np.ndarray, ...], str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.random import Generator, Philox
 
 from holdfast.data import corrupted, dirichlet, flower_splits, natural, rules, split_files
-from holdfast.data.dealing import Dealt, Samples, refuse, refuse_empty
+from holdfast.data.dealing import Dealt, Ranges, Samples, refuse, refuse_empty
 from holdfast.data.measures import measured
 from holdfast.data.named import nearest, option_problems
 from holdfast.data.values import value_problems
@@ -31,6 +32,7 @@ RULES: dict[str, Callable[..., Dealt]] = {
     "domains": natural.domains,
     "corruptions": corrupted.corruptions,
     "listed": natural.listed,
+    "own": rules.own,
 }
 _FILLED = 2  # samples and generator, which are no options
 
@@ -44,10 +46,17 @@ class Split:
     """
 
     text: str
-    clients: tuple[np.ndarray, ...]  # int64
+    clients: Sequence[np.ndarray]  # int64
     seed: int
-    tests: tuple[np.ndarray, ...] = ()
+    tests: Sequence[np.ndarray] = ()
     tests_from: str = "test"
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """How many samples every client holds."""
+        if isinstance(self.clients, Ranges):
+            return np.full(self.clients.clients, self.clients.each)
+        return np.array([len(rows) for rows in self.clients])
 
     @property
     def hash(self) -> str:
@@ -83,7 +92,7 @@ class Split:
         if len(self.tests):
             head, tables = head | {"tests_from": self.tests_from}, tables | {"tests": self.tests}
         tables |= {} if counts is None else {"counts": counts}
-        split_files.write(Path(path), head | {"samples": sum(map(len, self.clients))}, tables)
+        split_files.write(Path(path), head | {"samples": split_files.count(self.clients)}, tables)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Split:
@@ -102,6 +111,8 @@ def make(name: str, options: Mapping[str, Any], samples: Samples, seed: int, tex
     split that matters is saved, not remade.
     """
     problems = option_value_problems(name, options)
+    if samples.source is not None and name != "own":
+        problems.append(f"split {text}: this data set makes samples when their client comes; its split is 'own'")
     labels = np.asarray(samples.labels)
     samples = samples._replace(labels=labels)
     is_list = labels.ndim == 1 and labels.dtype.kind in "iu"
@@ -114,6 +125,8 @@ def make(name: str, options: Mapping[str, Any], samples: Samples, seed: int, tex
         dealt = flower_splits.flower(name, options, samples, seed)
     else:
         dealt = RULES[name](samples, _generator(seed), **options)
+    if isinstance(dealt.clients, Ranges):
+        return Split(text, dealt.clients, seed)
     if options.get("empty") != "allow":  # the rules say it better; nothing gets past here
         refuse_empty(np.array([len(rows) for rows in dealt.clients]), text, "another seed or fewer clients")
     clients, tests = (tuple(np.asarray(rows, dtype=np.int64) for rows in part) for part in dealt[:2])

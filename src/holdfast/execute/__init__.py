@@ -15,7 +15,8 @@ from holdfast.vector import Record
 
 Memory = dict[str, Record]  # stacked: one row a client
 Options = Mapping[str, Mapping[str, Tensor]]
-Feed = Callable[[Tensor, Tensor], Batch]  # sample indices and live mask, of one shape -> a batch on the device
+# Sample indices and live mask [..., B], the clients' keys [...] and the local step -> a batch on the device.
+Feed = Callable[[Tensor, Tensor, Tensor, int], Batch]
 
 
 class Cohort(NamedTuple):

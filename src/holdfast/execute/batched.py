@@ -48,7 +48,7 @@ class Batched:
         full = live.any(-1).all(0).tolist()
         carry = mapped(torch.clone, begin(options, down, own))  # one memory layout for all rounds, so one compilation
         for s in range(steps):
-            batch = feed(index[:, s].contiguous(), live[:, s].contiguous())
+            batch = feed(index[:, s].contiguous(), live[:, s].contiguous(), own.key, s)
             carry = (step if full[s] else masked)(options, down, own, carry, batch)
         return mapped(lambda stack: stack[: len(rows)], finish(options, down, own, carry))
 

@@ -36,7 +36,7 @@ class Loop:
                 sizes: list[int] = cohort.live[k].sum(-1).tolist()
                 for s in range(steps):
                     n = sizes[s]  # live rows come first
-                    batch = feed(cohort.index[k, s, :n], cohort.live[k, s, :n])
+                    batch = feed(cohort.index[k, s, :n], cohort.live[k, s, :n], own.key, s)
                     carry = step(method, self.task, down, own, carry, batch, autograd)
                 return finish(method, self.task, down, own, carry)
         except (Refused, Failed):

@@ -43,7 +43,7 @@ def network() -> nn.Sequential:
     return net
 
 
-def feed(index: Tensor, live: Tensor) -> Batch:
+def feed(index: Tensor, live: Tensor, *_: object) -> Batch:
     return Batch(X[index], Y[index], live)
 
 
