@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import resource
 import sys
 from pathlib import Path
 
@@ -124,6 +125,16 @@ def test_no_network_fails_in_words(hold, data_folder):
     ended = hold("data import mnist --download --url http://127.0.0.1:9/")
     assert ended.code == 1 and "no connection" in ended.err and "Traceback" not in ended.err
     assert not list(data_folder.rglob("*.gz*"))
+
+
+def test_a_full_disk_fails_in_words_and_leaves_nothing(shell, cifar, data_folder):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))  # x.npy has 40 * 3,072 bytes
+
+    ended = shell(f"data import {cifar} --unchecked --data-dir {data_folder}", preexec_fn=limit)
+    assert ended.code == 1 and ended.out == ""
+    assert ended.err.startswith(f"holdfast: no space for {data_folder / 'cifar10'}: it needs 0.2 MB (File too large)")
+    assert os.listdir(data_folder) == []
 
 
 def test_a_data_folder_that_cannot_be_written_fails_in_words(hold, cifar, tmp_path):

@@ -77,6 +77,17 @@ def test_a_zip_that_lies_about_a_size_gives_no_more_than_it_says(tmp_path):
         found.read("a")
 
 
+def test_a_zip_with_a_password_is_told(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as out:
+        out.writestr("a", b"data")
+    held = bytearray((tmp_path / "a.zip").read_bytes())
+    for mark, place in ((b"PK\3\4", 6), (b"PK\1\2", 8)):  # the flags of both headers; bit 0 says encrypted
+        held[held.index(mark) + place] |= 1
+    (tmp_path / "a.zip").write_bytes(held)
+    with tree(tmp_path / "a.zip") as found, pytest.raises(Refused, match=r"a\.zip/a: cannot be read .*password"):
+        found.read("a")
+
+
 def test_a_gz_that_does_not_end_is_refused(tmp_path):
     packer = zlib.compressobj(wbits=31)
     (tmp_path / "a.gz").write_bytes(packer.compress(bytes(5_000_000)) + packer.flush())

@@ -235,7 +235,7 @@ def inside(entry: Entry, found: Tree) -> list[Compared]:
     known, sums = published(entry), []
     for name in found.names:
         if files := known.get(PurePosixPath(name).name):
-            with found.members[name].open() as stream:  # as it lies there, not uncompressed
+            with found.raw(name) as stream:  # as it lies there, not uncompressed
                 sums.append(compared(found.where(name), stream, files))
     return sums
 

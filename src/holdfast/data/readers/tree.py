@@ -66,11 +66,26 @@ class Tree:
         return self.members[name].size
 
     @contextlib.contextmanager
-    def open(self, name: str) -> Iterator[IO[bytes]]:
-        """The file as a stream; a .gz is uncompressed. What is broken in it is refused with its name."""
-        with broken(self.where(name)):
+    def raw(self, name: str) -> Iterator[IO[bytes]]:
+        """The file as it lies there. What is broken in it is refused with its name."""
+        where = self.where(name)
+        try:
             stream = self.members[name].open()
-            with stream, gzip.open(stream) if name.endswith(".gz") else contextlib.nullcontext(stream) as plain:
+        except (RuntimeError, NotImplementedError) as error:  # zipfile's words for a password, a rare compression
+            raise Refused(f"{where}: cannot be read ({error})") from error
+        except BROKEN as error:
+            raise cut(where, error) from error
+        with broken(where), stream:
+            yield stream
+
+    @contextlib.contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        """The file as a stream; a .gz is uncompressed."""
+        with self.raw(name) as stream:
+            if not name.endswith(".gz"):
+                yield stream
+                return
+            with gzip.open(stream) as plain:
                 yield plain  # type: ignore[misc]
 
     def read(self, name: str, most: int = LARGEST_FILE) -> bytes:
@@ -131,10 +146,11 @@ def broken(where: str) -> Iterator[None]:
     try:
         yield
     except BROKEN as error:
-        reason = str(error) or type(error).__name__
-        raise Refused(f"{where}: is cut short or damaged ({reason}); get it again") from error
-    except (RuntimeError, NotImplementedError) as error:  # zipfile's words for a password and for a rare compression
-        raise Refused(f"{where}: cannot be read ({error})") from error
+        raise cut(where, error) from error
+
+
+def cut(where: str, error: Exception) -> Refused:
+    return Refused(f"{where}: is cut short or damaged ({str(error) or type(error).__name__}); get it again")
 
 
 class Header(NamedTuple):
@@ -173,7 +189,7 @@ def npy(stream: IO[bytes], size: int, where: str) -> np.ndarray:
 @contextlib.contextmanager
 def tree(path: Path, inside: tuple[str, ...] = ()) -> Iterator[Tree]:
     """What is at this path; in a folder, archives of the names `inside` are looked into as if they were folders."""
-    with contextlib.ExitStack() as stack, broken(str(path)):
+    with contextlib.ExitStack() as stack:
         if path.is_dir():
             members = _folder(path)
             for name in [n for n in members if PurePosixPath(n).name in inside and is_archive(n)]:
