@@ -125,7 +125,6 @@ def test_dropout_works_in_training_and_not_after(name, options, shape, codes):
     assert torch.equal(first, again) and not torch.equal(first, other)
     features = task.loss(task.start, {}, batch, lambda: torch.tensor(1))[1].features
     after = task.forward(task.start, {}, batch).features
-    again = task.forward(task.start, {}, batch).features
-    assert features is not None and after is not None and again is not None
+    assert features is not None and after is not None
     assert int((features == 0).sum()) > int((after == 0).sum())
-    assert torch.equal(after, again)
+    assert torch.equal(task.forward(task.start, {}, batch).logits, task.forward(task.start, {}, batch).logits)

@@ -42,7 +42,7 @@ def assert_torchs_own(layer):
     """PyTorch: uniform in +-1/sqrt(fan in), weights and biases."""
     bound = 1 / math.sqrt(fans(layer)[0])
     assert_spread(layer.weight, bound / math.sqrt(3), bound)
-    assert layer.bias is None or float(layer.bias.abs().max()) <= bound
+    assert layer.bias is None or float(layer.bias.detach().abs().max()) <= bound
 
 
 @pytest.mark.parametrize(
