@@ -1,10 +1,11 @@
 """What the input pipeline costs: index, augment and normalise a batch, against a ResNet-20 step on that batch.
 
-    python bench/pipeline.py [--device cpu|cuda] [--write]
+    python bench/pipeline.py [--device cpu|cuda] [--steps 1] [--write]
 
 10 clients x 50 CIFAR-sized images, fp32, ResNet-20 with GroupNorm, forward and backward. Pipeline and step are as the
 executor of that device runs them: on a CPU client by client, on a GPU all clients at once (eager, and both compiled).
-Interleaved pairs, median of their ratios; at most 0.05 is asked for. It refuses to run on a busy machine.
+With --steps the batches of so many local steps are made in one call, and its time is divided among them. Interleaved
+pairs, median of their ratios; at most 0.05 is asked for. It refuses to run on a busy machine.
 """
 
 from __future__ import annotations
@@ -82,29 +83,31 @@ def seconds(work: Work, device: str) -> float:
     return time.perf_counter() - began
 
 
-def rows(device: str, compiled: bool) -> list[dict]:
+def rows(device: str, compiled: bool, steps: int) -> list[dict]:
     data = data_of(device)
     task = Task.of(build("resnet20", {}, SHAPE, 10, 0)).on(device)
     w = task.start.expand(LANES, -1).contiguous()
-    index = torch.from_numpy(np.random.default_rng(1).integers(0, len(data.x), (LANES, ROWS))).to(device)
-    batch = Batch(data.prepare(data.x[index], torch.float32), data.y[index], torch.ones_like(index, dtype=torch.bool))
+    index = torch.from_numpy(np.random.default_rng(1).integers(0, len(data.x), (LANES, steps, ROWS))).to(device)
+    now = index[:, 0]
+    batch = Batch(data.prepare(data.x[now], torch.float32), data.y[now], torch.ones_like(now, dtype=torch.bool))
     step = gradients(task, device, compiled)
     clients = keys(0, 0, torch.arange(LANES, device=device))
     many = range(LANES) if device == "cpu" else [slice(None)]
     key_seconds = statistics.median(seconds(lambda: sample_keys(clients, STEPS, ROWS), device) for _ in range(20))
-    own = sample_keys(clients, STEPS, ROWS)[:, 0].contiguous()
+    own = sample_keys(clients, STEPS, ROWS)[:, :steps].contiguous()
     found = []
     for text in TEXTS:
         feed = pipeline(data, text, compiled)
         pairs = []
         for _ in range(PAIRS + 2):
-            took = seconds(lambda feed=feed: [feed(index[k], own[k]) for k in many], device)
+            took = seconds(lambda feed=feed: [feed(index[k], own[k]) for k in many], device) / steps
             pairs.append(
                 (took + (key_seconds / STEPS if text != "none" else 0), seconds(lambda: step(w, batch), device))
             )
         ratio = statistics.median(ours / model for ours, model in pairs[2:])  # the first two compile and warm up
         found.append({
-            "augment": text, "compiled": compiled, "ratio": round(ratio, 4), "asked": ASKED, "met": ratio <= ASKED,
+            "augment": text, "compiled": compiled, "steps": steps,
+            "ratio": round(ratio, 4), "asked": ASKED, "met": ratio <= ASKED,
             "pipeline ms": round(1e3 * statistics.median(p for p, _ in pairs[2:]), 3),
             "step ms": round(1e3 * statistics.median(s for _, s in pairs[2:]), 3),
         })  # fmt: skip
@@ -115,13 +118,15 @@ def rows(device: str, compiled: bool) -> list[dict]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--steps", type=int, default=1, choices=range(1, STEPS + 1), metavar=f"1..{STEPS}")
     parser.add_argument("--write", action="store_true", help=f"replace {RESULTS / 'pipeline-DEVICE.json'}")
     parser.add_argument("--busy", action="store_true", help="run on a busy machine too, and say so; never with --write")
     options = parser.parse_args()
     load = os.getloadavg()[0]
     name = torch.cuda.get_device_name() if options.device == "cuda" else f"{os.cpu_count()} cores"
     about = {
-        "command": f"python bench/pipeline.py --device {options.device} --write", "device": name, "load": load,
+        "command": f"python bench/pipeline.py --device {options.device} --steps {options.steps} --write",
+        "device": name, "load": load,
         "threads": torch.get_num_threads(), "torch": torch.__version__, "precision": "fp32",
         "work": f"{LANES} clients x {ROWS} images of {SHAPE}, ResNet-20 (gn) forward and backward",
     }  # fmt: skip
@@ -129,7 +134,7 @@ def main() -> None:
     if load > 0.5 and (options.write or not options.busy):
         sys.exit("the machine is busy: these ratios would mean nothing; wait until the load is below 0.5")
     found = [row for compiled in ([False, True] if options.device == "cuda" else [False])
-             for row in rows(options.device, compiled)]  # fmt: skip
+             for row in rows(options.device, compiled, options.steps)]  # fmt: skip
     if options.write:
         RESULTS.mkdir(exist_ok=True)
         lines = ",\n".join(json.dumps(r) for r in found)

@@ -58,7 +58,7 @@ class Augment:
     late: tuple[Step, ...] = field(default=(), repr=False)  # on normalised ones
 
     def __bool__(self) -> bool:
-        return bool(self.raw or self.late)
+        return len(self.raw) + len(self.late) > 0  # bool(tuple) cannot be traced in torch 2.11
 
     def on(self, device: torch.device | str) -> Augment:
         """The same with its tables on a device, so that a call copies nothing there."""
