@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from holdfast.data.augment import augmentation, sample_keys
+from holdfast.data.augment import augmentation, row_keys
 from holdfast.data.plan import keys
 from holdfast.data.sets import Dataset
 from holdfast.gradient import autograd, functional
@@ -34,7 +34,7 @@ from holdfast.task import Batch, Task
 RESULTS = Path(__file__).with_name("results")
 TEXTS = ("none", "fl_simulator", "feddecorr", "feddecorr_auto")
 LANES, ROWS, SHAPE, ASKED = 10, 50, (3, 32, 32), 0.05
-PAIRS, STEPS = 10, 10  # a round has so many local steps; keys are drawn for all of them at once
+PAIRS, STEPS = 10, 10
 Work = Callable[[], object]
 
 
@@ -44,12 +44,12 @@ def data_of(device: str) -> Dataset:
     return Dataset.of(x, y, x[:10], y[:10], classes=10).to(device)
 
 
-def pipeline(data: Dataset, text: str, compiled: bool) -> Callable[[Tensor, Tensor], Tensor]:
+def pipeline(data: Dataset, text: str, compiled: bool) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     augment = augmentation(text).on(data.x.device)
 
-    def batch(index: Tensor, keys: Tensor) -> Tensor:
+    def batch(index: Tensor, clients: Tensor, steps: Tensor) -> Tensor:
         x = data.x[index]
-        return augment(x, keys, normal) if augment else normal(x)
+        return augment(x, row_keys(clients, steps, ROWS), normal) if augment else normal(x)
 
     def normal(x: Tensor) -> Tensor:
         return data.prepare(x, torch.float32)
@@ -91,19 +91,16 @@ def rows(device: str, compiled: bool, steps: int) -> list[dict]:
     now = index[:, 0]
     batch = Batch(data.prepare(data.x[now], torch.float32), data.y[now], torch.ones_like(now, dtype=torch.bool))
     step = gradients(task, device, compiled)
-    clients = keys(0, 0, torch.arange(LANES, device=device))
+    clients = keys(0, 0, torch.arange(LANES, device=device))[:, None]
+    place = torch.arange(steps, device=device)[:, None]
     many = range(LANES) if device == "cpu" else [slice(None)]
-    key_seconds = statistics.median(seconds(lambda: sample_keys(clients, STEPS, ROWS), device) for _ in range(20))
-    own = sample_keys(clients, STEPS, ROWS)[:, :steps].contiguous()
     found = []
     for text in TEXTS:
         feed = pipeline(data, text, compiled)
         pairs = []
         for _ in range(PAIRS + 2):
-            took = seconds(lambda feed=feed: [feed(index[k], own[k]) for k in many], device) / steps
-            pairs.append(
-                (took + (key_seconds / STEPS if text != "none" else 0), seconds(lambda: step(w, batch), device))
-            )
+            took = seconds(lambda feed=feed: [feed(index[k], clients[k], place) for k in many], device) / steps
+            pairs.append((took, seconds(lambda: step(w, batch), device)))
         ratio = statistics.median(ours / model for ours, model in pairs[2:])  # the first two compile and warm up
         found.append({
             "augment": text, "compiled": compiled, "steps": steps,

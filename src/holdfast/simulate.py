@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast import diagnose, noise
+from holdfast import diagnose
 from holdfast.check import Sheet
-from holdfast.data.augment import Augment
+from holdfast.data.augment import Augment, row_keys
 from holdfast.data.plan import Work, generator, keys, root, sample, table
 from holdfast.data.redraw import BOTH, Drift, redrawn
 from holdfast.data.sets import Dataset
@@ -27,7 +27,6 @@ from holdfast.round import Down, Server, Up, absorb, cast, open_memory, open_ser
 from holdfast.task import Batch, Task
 from holdfast.vector import leaves, mapped
 
-AUGMENT = noise.tag("augment")
 Row = dict[str, Any]  # one round's figures; wall-clock ones in keys that end in `_seconds`
 
 
@@ -90,9 +89,9 @@ class Federation:
             return self.plain(index, live)
         device = self.data.x.device
         x, y = self.data.take(index.to(device))
-        place = torch.arange(index.shape[-1], device=device)
-        keys = noise.fold(noise.fold(keys, step, AUGMENT)[..., None], place)
-        x = self.augment(x, keys, lambda x: self.data.prepare(x, self.task.start.dtype))
+        x = self.augment(
+            x, row_keys(keys, step, index.shape[-1]), lambda x: self.data.prepare(x, self.task.start.dtype)
+        )
         return Batch(x, y, live.to(device))
 
 

@@ -148,8 +148,10 @@ def changed(step: Step) -> dict[str, Any]:
             if f.compare and getattr(step, f.name) != f.default}  # fmt: skip
 
 
-def sample_keys(clients: Tensor, steps: int, rows: int) -> Tensor:
-    """A key for every row of every local step [K, S, B], from one a client [K]."""
-    clients = noise.fold(clients, noise.tag("augment"))
-    place = torch.arange(steps * rows, device=clients.device)
-    return noise.fold(clients[:, None], place).view(-1, steps, rows)
+TAG, MOST = noise.tag("augment"), 16  # a batch has at most 2^16 rows
+
+
+def row_keys(clients: Tensor, step: int | Tensor, rows: int) -> Tensor:
+    """A key for every row of a local step [..., B], from one a client [...]. In one hash: a GPU would wait for more."""
+    place = torch.arange(rows, device=clients.device) + (step << MOST)
+    return noise.fold(clients[..., None] ^ TAG, place)

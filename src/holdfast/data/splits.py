@@ -101,7 +101,7 @@ class Split:
             text, seed, dealt = split_files.read(Path(path))
         except (OSError, ValueError) as error:  # ValueError: Refused, broken JSON, broken UTF-8
             raise Refused(f"cannot use {path} as a split: {error}; make the split anew or restore the file") from error
-        return cls(text, tuple(dealt.clients), seed, tuple(dealt.tests), dealt.tests_from)
+        return cls(text, dealt.clients, seed, dealt.tests, dealt.tests_from)
 
 
 def make(name: str, options: Mapping[str, Any], samples: Samples, seed: int, text: str) -> Split:
