@@ -9,7 +9,6 @@ from holdfast.errors import Refused
 from holdfast.task import Batch, Task
 from holdfast.text import parse
 
-
 HAS = r"of the model; it has 0\.weight, 0\.bias, 2\.weight, 2\.bias"
 
 
