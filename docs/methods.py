@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from holdfast.catalogue import REFERENCE, everything
+from holdfast.catalogue import REFERENCE, everything, name_of
 from holdfast.references import bibtex
 
 
@@ -46,13 +46,23 @@ def cost(found: dict[str, Any]) -> list[str]:
     return ["## Cost", "", about, "", *table(("", ""), rows)]
 
 
+def options(found: dict[str, Any]) -> list[str]:
+    rows = [(f"`{key}`", f"`{o['default']}`", cell(o["range"])) for key, o in found["options"].items()]
+    return ["## Options", "", *table(("option", "default", "may be"), rows)] if rows else []
+
+
+def calibration(found: dict[str, Any]) -> list[str]:
+    lines = [f"# {found['calibration']}", "", cell(found["what"]), "", *block(found["text"] + " samples=1000")]
+    lines += [*equation(found["equation"]), f"Source: {cell(found['source'])}", "", cell(found["notes"]), ""]
+    lines += [*options(found), "## Cost", "", found["told_cost"].capitalize() + ".", ""]
+    return lines + cited(found["cites"])
+
+
 def part(found: dict[str, Any]) -> list[str]:
     lines = [f"# {found['part']}", "", cell(found["what"]), "", *equation(found["equation"])]
     lines += [f"Source: {cell(found['source'])}", "", cell(found["notes"]), ""]
     lines += ["Slots: " + ", ".join(found["slots"]) + ".", ""]
-    if found["options"]:
-        rows = [(f"`{key}`", f"`{o['default']}`", cell(o["range"])) for key, o in found["options"].items()]
-        lines += ["## Options", "", *table(("option", "default", "may be"), rows)]
+    lines += options(found)
     kept = [(f"`{name}`", where) for key, where in KEPT.items() for name in found[key]]
     kept += [(f"`{name}`", f"sent up by a client, reduced by {how}") for name, how in found["uplink"].items()]
     if kept:
@@ -82,22 +92,24 @@ def index(told: list[dict[str, Any]]) -> list[str]:
     """All of them in one table each, and a hidden list for the sidebar."""
 
     def row(found: dict[str, Any]) -> tuple[str, ...]:
-        name = found.get("part") or found["preset"]
-        what = cell(found["what"]) if "part" in found else f"`{found['method']}`"
-        return f"[{name}]({name}.md)", what, ", ".join(found["slots"]), cell(found["told_cost"])
+        name = name_of(found)
+        what = f"`{found['method']}`" if "preset" in found else cell(found["what"])
+        return f"[{name}]({name}.md)", what, ", ".join(found.get("slots", [])), cell(found["told_cost"])
 
     head = ("name", "what", "slots", "cost")
-    parts, presets = ([row(f) for f in told if kind in f] for kind in ("part", "preset"))
-    names = [f.get("part") or f["preset"] for f in told]
+    parts, presets, after = ([row(f) for f in told if kind in f] for kind in ("part", "preset", "calibration"))
+    names = [name_of(f) for f in told]
     lines = ["# Methods", "", f"Costs are of one client and round, in multiples of the model, on an {REFERENCE}.", ""]
     lines += ["## Published names", "", *table(head, presets), "## Parts", "", *table(head, parts)]
+    lines += ["## Of a finished run", "", *table(head, after)]
     return [*lines, "```{toctree}", ":hidden:", "", *names, "```"]
 
 
 def write(folder: Path) -> None:
     """Only what has changed, so that Sphinx builds only that again; pages of parts that are gone go."""
     told = list(everything())
-    pages = {found.get("part") or found["preset"]: part(found) if "part" in found else preset(found) for found in told}
+    made = {"part": part, "preset": preset, "calibration": calibration}
+    pages = {name_of(found): made[next(kind for kind in made if kind in found)](found) for found in told}
     pages["index"] = index(told)
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.md"):

@@ -10,7 +10,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, Literal, NamedTuple, cast, get_args, get_origin
+from typing import Any, Literal, NamedTuple, cast, get_args, get_origin, get_type_hints
 
 import torch
 
@@ -44,7 +44,8 @@ class Words(NamedTuple):
     notes: str
 
 
-def words(cls: type[Part]) -> Words:
+def words(cls: Any, cites: str = "") -> Words:
+    """Of a part, or of anything else that has a docstring and names what it cites."""
     lines = [line.strip() for line in (cls.__doc__ or "").strip().splitlines()]
     first, *others = re.split(r"(?<=\.) {2,}", lines[0])
     rest = " ".join(line + (" " if line.endswith(".") else "") for line in lines[1:] if line)
@@ -52,7 +53,7 @@ def words(cls: type[Part]) -> Words:
     at = next((i for i, text in enumerate(told) if SOURCE.search(text)), None)
     if at is None:
         at = sum(1 for text in told if FORMULA.search(text))
-        told.insert(at, cited(cls.cites))
+        told.insert(at, cited(cites or cls.cites))
     equation, source, notes = " ".join(told[:at]), told[at], " ".join(told[at + 1 :])
     if not equation and (inside := INSIDE.match(source)):
         equation, source = inside[1], inside[2]
@@ -197,10 +198,34 @@ def of_preset(name: str) -> dict[str, Any]:
     }
 
 
+def of_ccvr() -> dict[str, Any]:
+    """CCVR is a function of a finished run: no part, but a method that is looked for here."""
+    from holdfast import ccvr
+
+    hints = get_type_hints(ccvr.Options)
+    bounds = {"samples": ">= 1", "epochs": ">= 1", "lr": "> 0", "batch": ">= 1"}  # as its own check has them
+    return {
+        "calibration": "ccvr",
+        "text": "holdfast calibrate RUN --ccvr",
+        **words(ccvr, "luo2021")._asdict(),
+        "told_cost": "once, after the last round: up f + f(f + 1)/2 + 1 numbers a class (f features), down nothing",
+        "options": {
+            field.name: {"default": repr(field.default), "range": values(hints[field.name], bounds[field.name])}
+            for field in dataclasses.fields(ccvr.Options)
+        },
+        "cites": ["luo2021"],
+    }
+
+
+def name_of(found: dict[str, Any]) -> str:
+    return next(found[kind] for kind in ("part", "preset", "calibration") if kind in found)
+
+
 def everything() -> Iterator[dict[str, Any]]:
-    """Parts, then presets; a preset that only repeats a part's name is that part."""
+    """Parts, then presets; a preset that only repeats a part's name is that part. Then CCVR, of a finished run."""
     for name in sorted(REGISTRY):
         yield of_part(name)
     for name in PRESETS:
         if name not in REGISTRY:
             yield of_preset(name)
+    yield of_ccvr()

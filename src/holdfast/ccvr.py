@@ -1,7 +1,9 @@
-"""Classifier calibration with virtual representations, for a run that has ended.  Luo et al. 2021 (CCVR).
+"""Classifier calibration with virtual representations, for a run that has ended.
 
-Every client tells, for every class, how many features it has, their mean and their covariance; the server pools these,
-draws features from a Gaussian a class, and trains the last linear layer on them. The body of the model stays as it is.
+mu_c = sum_k N_ck mu_ck / N_c;  S_c = (sum_k (N_ck - 1) S_ck + sum_k N_ck mu_ck mu_ck^T - N_c mu_c mu_c^T)/(N_c - 1).
+Luo et al. 2021 (CCVR).  Every client tells, for every class, how many features it has, their mean and their covariance;
+the server pools these, draws features from a Gaussian a class, and trains the last linear layer on them.  The body of
+the model stays as it is.  A class of fewer than two samples has no covariance and is skipped.
 """
 
 from __future__ import annotations

@@ -61,5 +61,6 @@ def line(row: Row) -> str:
     """One round for a person."""
     score = [f"{name.replace('_', ' ')} {row[name]:.4f}" for name in ("accuracy", "personal_accuracy") if name in row]
     loss = "" if row["train_loss"] is None else f"  train loss {row['train_loss']:.4f}"
-    dropped = f"  dropped {row['dropped']}" if "dropped" in row else ""
+    why = f" ({row['dropped_why']})" if row.get("dropped_why") else ""
+    dropped = f"  dropped {row['dropped']}{why}" if "dropped" in row else ""
     return f"round {row['round']:>4}  {'  '.join(score)}{loss}  {row['train_seconds']:.2f} s{dropped}"

@@ -127,7 +127,7 @@ def advance(fed: Federation, state: State, last: bool = False) -> Row:
     lr = fed.lr * fed.lr_decay**t
     down = cast(method, state.server, torch.tensor(lr, dtype=state.server.w.dtype, device=device))
     ups, kept = fed.execute(fed.options, down, cohort, fed.feed)
-    ups, kept, lost = finite(fed, t, down, cohort, ups, kept)
+    ups, kept, lost, why = finite(fed, t, down, cohort, ups, kept)
     population = torch.tensor(float(len(fed.clients)), dtype=state.server.w.dtype, device=device)
 
     def absorbed(method: Method) -> Server:
@@ -141,7 +141,7 @@ def advance(fed: Federation, state: State, last: bool = False) -> Row:
     state.memory.store(cohort.ids.tolist(), kept)
     state.server = server
     trained = time.perf_counter()
-    row: Row = {"round": t + 1, "lr": lr, **figures(fed, ups, lost), **shown(method, server)}
+    row: Row = {"round": t + 1, "lr": lr, **figures(fed, ups, lost, why), **shown(method, server)}
     if last or (t + 1) % fed.eval_every == 0:
         row |= evaluate(fed, state)
     if last and fed.tuning:
@@ -173,17 +173,23 @@ def dealt(fed: Federation, t: int, ids: np.ndarray) -> tuple[list[np.ndarray], T
     return parts, torch.from_numpy(np.stack([np.bincount(labels[rows], minlength=total) for rows in parts]))
 
 
-def finite(fed: Federation, t: int, down: Down, cohort: Cohort, ups: Up, kept: Rows) -> tuple[Up, Rows, list[int]]:
-    """Clients whose update is not finite: the run stops and names them, or goes on as if they had not answered."""
+def finite(
+    fed: Federation, t: int, down: Down, cohort: Cohort, ups: Up, kept: Rows
+) -> tuple[Up, Rows, list[int], str]:  # fmt: skip
+    """Clients whose update is not finite: the run stops and names them, or goes on as if they had not answered.
+
+    Also why the first of them is lost.
+    """
     stacks = [t for t in leaves((ups.delta, ups.buffers, ups.parts, kept)) if t.numel()]
     sound = torch.stack([torch.isfinite(t).reshape(len(t), -1).all(1) for t in stacks]).all(0)
     if bool(sound.all()):
-        return ups, kept, []
+        return ups, kept, [], ""
     rows = (~sound.cpu()).nonzero().flatten().tolist()
     lost = cohort.ids[rows].tolist()
+    why = diagnose.client(fed.method.bound(fed.options), fed.task, down, cohort, rows[0], fed.feed)
+    why = f"client {lost[0]}: {why}" if why else ""
     if fed.on_nan == "stop":
-        why = diagnose.client(fed.method.bound(fed.options), fed.task, down, cohort, rows[0], fed.feed)
-        named = f" (client {lost[0]}: {why})" if why else ""
+        named = f" ({why})" if why else ""
         raise Failed(
             f"round {t + 1}: the update of client{'s' * (len(lost) > 1)} {', '.join(map(str, lost))} is not finite"
             f"{named}; start anew with a lower lr, with clip, or with --on-nan drop, which leaves such clients out"
@@ -194,17 +200,17 @@ def finite(fed: Federation, t: int, down: Down, cohort: Cohort, ups: Up, kept: R
 
     buffers = {name: keep(b, down.buffers[name].expand_as(b)) for name, b in ups.buffers.items()}
     silent = mapped(lambda new: keep(new, torch.zeros_like(new)), (ups.delta, ups.parts, ups.card))
-    return Up(silent[0], buffers, silent[1], silent[2]), mapped(keep, kept, cohort.memory), lost
+    return Up(silent[0], buffers, silent[1], silent[2]), mapped(keep, kept, cohort.memory), lost, why
 
 
-def figures(fed: Federation, ups: Up, lost: list[int]) -> Row:
+def figures(fed: Federation, ups: Up, lost: list[int], why: str) -> Row:
     steps = ups.card["steps"]
     trained = steps > 0
     many = int(trained.sum())
     loss = float(ups.card["loss"][trained].mean()) if many else None
     row: Row = {"clients": len(steps), "trained": many, "steps": int(steps.sum()), "train_loss": loss}
     row |= {"bytes_down": len(steps) * fed.sheet.down, "bytes_up": many * fed.sheet.up}
-    return row | ({"dropped": lost} if lost else {})
+    return row | ({"dropped": lost, "dropped_why": why} if lost else {})
 
 
 def shown(method: Method, server: Server) -> Row:

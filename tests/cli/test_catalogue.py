@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @pytest.fixture(scope="module")
 def told():
-    return {found.get("part") or found["preset"]: found for found in catalogue.everything()}
+    return {catalogue.name_of(found): found for found in catalogue.everything()}
 
 
 def test_everything_is_told(told):
-    assert set(told) == set(REGISTRY) | set(PRESETS)
+    assert set(told) == set(REGISTRY) | set(PRESETS) | {"ccvr"}
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
@@ -28,6 +29,7 @@ def test_every_part_says_what_it_does_and_from_where(name):
     found = catalogue.words(REGISTRY[name])
     assert found.what, name
     assert catalogue.SOURCE.search(found.source), f"{name}: {found.source!r} names no year, equation or algorithm"
+    assert re.search(r"<-|[=^/+~]", found.equation), f"{name}: {found.equation!r} is no equation"
 
 
 def test_a_docstring_is_taken_apart():
@@ -67,6 +69,23 @@ def test_the_list(hold):
     for word in ("dyn(alpha=0.1)", "Acar et al. 2021", "down 2, up 2, memory 1", "(beside sam)", "fedfft_d"):
         assert word in out, word
     assert "preset sam + specpert" in hold("parts fedfft").out
+
+
+def test_ccvr_is_told_beside_the_parts(hold, told):
+    """methods-server 2: one-off, per class f + f(f+1)/2 + 1; Luo et al. 2021."""
+    for line in ("parts", "parts ccvr"):
+        out = hold(line).out
+        for word in (
+            "holdfast calibrate RUN --ccvr",
+            "S_c = (sum_k (N_ck",
+            "Luo et al. 2021",
+            "f + f(f + 1)/2 + 1 num",
+        ):
+            assert word in out, (line, word)
+    out = hold("parts ccvr").out
+    assert "samples: 1000, a whole number >= 1" in out and "No Fear of Heterogeneity" in out and "skipped" in out
+    assert json.loads(hold("parts ccvr --json").out)["cites"] == ["luo2021"] == told["ccvr"]["cites"]
+    assert "did you mean ccvr?" in hold("parts cvr").err
 
 
 def test_the_pages_of_the_docs(told, tmp_path):

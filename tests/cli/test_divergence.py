@@ -37,6 +37,8 @@ def test_the_servers_part_is_named():
 def test_drop_goes_on_without_the_client():
     result = holdfast.run(method="moon(tau=1e-40)", on_nan="drop", **SMALL)
     assert [len(row["dropped"]) for row in result.metrics] == [3] * 4 and result.done
+    for row in result.metrics:  # the first client's cause, as a run that stops gives it
+        assert row["dropped_why"].startswith(f"client {row['dropped'][0]}: what part 'moon' returns in 'loss' is not f")
     assert result.summary["last_accuracy"] == result.summary["best_accuracy"]  # nobody has moved the model
 
 
@@ -44,3 +46,10 @@ def test_drop_goes_on_without_the_client():
 def test_a_tiny_learning_rate_is_no_failure(lr):
     result = holdfast.run(method="scaffold + sam", lr=lr, **SMALL)
     assert result.done and all(row["loss"] is not None for row in result.metrics)
+
+
+def test_dropped_clients_are_told_with_their_cause(hold):
+    plain = "--split 'iid(clients=6)' --cohort 3 --epochs 1 --batch 50 --model mlp --rounds 1 --seed 1 --on-nan drop"
+    out = hold(f"run --method 'moon(tau=1e-40)' {plain}").out
+    assert "dropped [" in out and "what part 'moon' returns in 'loss' is not finite in local step 1 of 5" in out
+    assert "dropped" not in hold(f"run --method fedavg {plain}").out

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from _draw import compositions
+from _draw import compositions, covered
 
 from holdfast.laboratory import Lab, batched, same, unsound
 from holdfast.method import Method
 from holdfast.presets import PRESETS
 from holdfast.text import parse
 
-COUNT, SEED, ROUNDS = 300, 20240801, 2
+COUNT, LEAST, SEED, ROUNDS = 300, 10, 20240802, 2
 
 # ML 2.2 and MS 1.2: what the five papers run.
 PAPERS = [
@@ -26,6 +26,8 @@ def agree(method: Method) -> None:
     lab = Lab("resnet")
     loop = lab.run(method, rounds=ROUNDS)
     assert not (names := unsound(loop)), f"not finite: {names[:4]}"
+    moved = float((loop[-1].server.w - lab.task(method).start).abs().max())
+    assert moved > 1e-6, f"it moved by {moved:.3g}: two runs that stand still agree on nothing"
     along = loop if any(p.jumps for p in method.parts) else ()
     for t, (a, b) in enumerate(zip(loop, lab.run(method, batched(2), rounds=ROUNDS, along=along), strict=True)):
         same(a, b, 1e-12, f"loop and batched, after round {t + 1}")
@@ -40,3 +42,8 @@ def test_what_the_papers_run(text: str) -> None:
 @pytest.mark.parametrize("method", compositions(COUNT, SEED), ids=lambda method: str(method).replace(" ", ""))
 def test_composition_on_a_small_resnet(method: Method) -> None:
     agree(method)
+
+
+def test_coverage() -> None:
+    """All 300 count, or the test above fails."""
+    covered(compositions(COUNT, SEED), COUNT, LEAST)

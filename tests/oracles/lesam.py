@@ -1,6 +1,8 @@
 """FedLESAM: Fan et al., ICML 2024; ML 5.11.
 
-mode "paper": against the model the client received last; "last_update": against w^{t-1}, for every client.
+mode "paper": against the model the client received last; "last_update": against w^{t-1}, for every client;
+"released": as the public code indexes (ML 1.5): against w^{t-1}, tensor j moved by the one number v_j, over sum_j |v_j|;
+here there is one tensor.
 """
 
 import numpy as np
@@ -20,6 +22,8 @@ def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, rho=0.1,
             v = np.zeros_like(w0) if old is None else old - w
             size = np.linalg.norm(v)
             e = rho * v / size if size > 0 else np.zeros_like(w0)  # ML 5.11: fixed over the round
+            if mode == "released":  # ML 1.5: a scalar for the only tensor there is
+                e = np.full_like(w0, rho * np.sign(v[0]))
             x = w
             for _ in range(K[k]):
                 x = x - lr * grad(a[k], b[k], x + e)  # ML 5.11: a single gradient

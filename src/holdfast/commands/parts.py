@@ -43,6 +43,9 @@ def command(options: argparse.Namespace) -> int:
     print("presets")
     for found in (f for f in told if "preset" in f):
         print(f"  {found['preset']:<17} {found['method']:<32} {found['told_cost']}")
+    print("of a finished run")
+    for found in (f for f in told if "calibration" in f):
+        show_calibration(found)
     return 0
 
 
@@ -54,12 +57,17 @@ def line(key: str, value: str) -> None:
 
 
 def one(name: str, as_json: bool) -> int:
-    from holdfast.catalogue import of_preset
+    from holdfast.catalogue import of_ccvr, of_preset
     from holdfast.parts import REGISTRY
     from holdfast.presets import PRESETS
+    from holdfast.references import bibtex
 
+    if name == "ccvr":
+        found = of_ccvr() | {"bibtex": bibtex("luo2021")}
+        print(json.dumps(found)) if as_json else show_calibration(found)
+        return 0
     if name not in REGISTRY and name not in PRESETS:
-        near = difflib.get_close_matches(name, [*REGISTRY, *PRESETS], 3)
+        near = difflib.get_close_matches(name, [*REGISTRY, *PRESETS, "ccvr"], 3)
         raise Refused(
             f"unknown part '{name}'; " + (f"did you mean {' or '.join(near)}?" if near else "see holdfast parts")
         )
@@ -102,6 +110,17 @@ def show_part(whole: dict[str, Any]) -> None:
     for name, why in whole["excludes"].items():
         line("excludes", f"{name}: {why}")
     print("\n" + whole["bibtex"])
+
+
+def show_calibration(found: dict[str, Any]) -> None:
+    """In the list, or in full where its BibTeX is at hand."""
+    print(found["text"])
+    for key in ("what", "equation", "source", *(("notes",) if "bibtex" in found else ())):
+        line(key, found[key])
+    line("cost", found["told_cost"])
+    for key, option in found["options"].items() if "bibtex" in found else ():
+        line("option", f"{key}: {option['default']}, {option['range']}")
+    print("\n" + found["bibtex"] if "bibtex" in found else "", end="\n" if "bibtex" in found else "")
 
 
 def show_preset(whole: dict[str, Any]) -> None:

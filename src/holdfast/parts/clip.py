@@ -11,8 +11,9 @@ from holdfast.vector import Record, Vector
 
 @part("clip", cites="pascanu2013")
 class Clip(Part, Descend):
-    """Shortens a gradient that is longer than `max`: v min(1, max/(||v|| + 1e-6)), one norm over the model.
+    """Shortens a gradient that is longer than `max`.
 
+    v <- v min(1, max/(||v|| + 1e-6)), one norm over the model.
     scope says what is clipped when terms A (w - a) stand beside the data gradient:
     'official': all but A w, which the codes of FedDyn and FedSMOO move into the weight decay; 'prox_inside': all;
     'data_only': the data gradient.

@@ -15,7 +15,8 @@ class Disco(Part, Weigh):
 
     a_k ~ relu(r_k - a d_k + b), r_k = n_k/sum n, d_k = KL(labels_k || uniform) over its sum in the round.
     Ye et al. 2023 (FedDisco), eq. 8.  metric: 'l1', 'l2', 'cosine' distances are taken as they are, as in the code.
-    Where all a_k are zero: n_k.  The server learns every client's class counts.
+    Where all a_k are zero: n_k.  The server learns every client's class counts: C numbers that a client sends once and
+    N x C that the server keeps, which the data sheet leaves out.
     """
 
     a: float = 0.5

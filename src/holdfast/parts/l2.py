@@ -15,8 +15,9 @@ from holdfast.vector import Vector
 class L2(Part, Transform):
     """Rescales the data gradient and filters nothing: SpecGradFilter's l2 control (table III).
 
-    'filter': g_l ||HP_r g_l||/||g_l||, each tensor as short as the filter would leave it; 'unit': every tensor as long
-    as they are on average; 'cap': v min(1, max/||v||) over the model.  The paper gives no formula: all three are here.
+    'filter': g_l <- g_l ||HP_r g_l||/||g_l||, each tensor as short as the filter would leave it; 'unit': every tensor
+    as long as they are on average; 'cap': g <- g min(1, max/||g||) over the model.  The paper gives no formula: all
+    three are here.
     """
 
     r: float = 0.05

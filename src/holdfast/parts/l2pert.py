@@ -12,8 +12,8 @@ from holdfast.vector import Vector
 class L2Pert(Part, Perturb):
     """Rescales SAM's perturbation and filters nothing: FedFFT's l2 control, and SAM at the radius the filter leaves.
 
-    'filter': e ||HP_r e||/||e|| over the model; 'cap': e min(1, max/||e||), as FedFFT's table 3, which does nothing to
-    an exact SAM of rho <= max.
+    'filter': e <- e ||HP_r e||/||e|| over the model; 'cap': e <- e min(1, max/||e||).
+    'cap' is that of FedFFT's table 3, which does nothing to an exact SAM of rho <= max.
     """
 
     r: float = 0.01

@@ -14,7 +14,8 @@ class Lc(Part, Loss):
 
     CE(z_c - tau n_c^(-1/4)) - CE(z), so that the sum is the calibrated loss; a class that the client lacks leaves the
     softmax.  Zhang et al. 2022 (FedLC), eq. 6, with the full softmax, for the printed one is unbounded below.
-    Evaluation is on raw logits.  tau = 0.1 in FedDecorr's code.
+    Evaluation is on raw logits.  tau = 0.1 in FedDecorr's code.  A label that the client is not said to have counts as
+    one sample of it.
     """
 
     tau: float = 1.0
@@ -24,9 +25,10 @@ class Lc(Part, Loss):
     def loss(self, s: Step) -> Tensor:
         z, n = s.out.logits, s.card["classes"]
         margin = (self.tau * n.clamp(min=1) ** -0.25).to(z.dtype)
-        lacking = (n == 0) & (torch.as_tensor(self.tau, device=n.device) > 0)
-        # Far below every logit, so that the softmax gives it exactly 0; minus infinity would make NaN gradients.
-        calibrated = torch.where(lacking, -1e4, z - margin)
+        other = torch.arange(len(n), device=n.device) != s.batch.y[:, None]
+        lacking = (n == 0) & other & (torch.as_tensor(self.tau, device=n.device) > 0)
+        # Below every logit that a model gives, so that the softmax is exactly 0; minus infinity makes NaN gradients.
+        calibrated = torch.where(lacking, torch.finfo(z.dtype).min / 2, z - margin)
         pair = (cross_entropy(logits, s.batch.y, reduction="none") for logits in (calibrated, z))
         shifted = next(pair) - next(pair)
         return torch.where(torch.as_tensor(self.tau, device=n.device) > 0, s.batch.mean(shifted), 0 * z.sum())

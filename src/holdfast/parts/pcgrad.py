@@ -14,7 +14,7 @@ from holdfast.slots import Merge, Round
 class PcGrad(Part, Merge):
     """Gradient surgery of multi-task learning, clients as tasks: conflicting updates are projected and summed.
 
-    g_k as in gh; the result is their sum, not their mean, so it grows with the cohort.  Yu et al. 2020, alg. 1.
+    w <- w + sum_k g_k, g_k as in gh: the sum, not the mean, so it grows with the cohort.  Yu et al. 2020, alg. 1.
     form 'code': the released shuffle has no effect, so the order is fixed, and a vector also meets its own original.
     """
 

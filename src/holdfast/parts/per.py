@@ -7,8 +7,10 @@ from holdfast.vector import Layout
 
 @part("per", cites="arivazhagan2019")
 class Per(Part, Private):
-    """Personal layers: trained with the rest, kept by their client, never sent.  Arivazhagan et al. 2019 (FedPer).
+    """Personal layers: trained with the rest, kept by their client, never sent.
 
+    Client i trains (w_shared, v_i);  w_shared <- w_shared + sum p_k u_k,shared;  v_i <- its own end.
+    Arivazhagan et al. 2019 (FedPer).
     layers: 'head', the last linear layer, or beginnings of parameter names, separated by commas.
     """
 

@@ -15,8 +15,9 @@ from holdfast.vector import Record, Vector
 class SpecGrad(Part, Transform, Descend):
     """Removes the lowest frequencies of every tensor's data gradient; corrections stay unfiltered.
 
-    Flatten row-major, zero the lowest floor(r L) rFFT bins, transform back.  SpecGradFilter, alg. 1, eq. 6-7.  Where
-    floor(r L) = 0 a tensor passes untouched.  The removed bins never change, but for weight decay.
+    g_l <- HP_r(g_l): flatten row-major, zero the lowest floor(r L) rFFT bins, transform back.
+    SpecGradFilter, alg. 1, eq. 6-7.  Where floor(r L) = 0 a tensor passes untouched.  The removed bins never change,
+    but for weight decay.
     kind: 'lap', 'gauss': less a moving average or Gaussian smoothing of `width` (0: matched to r); 'fft2': by kernel,
     at least its mean.  Controls: band, order of a convolution's axes, on (corrections too), match (as long as before).
     scope: which tensors, or words in their names, such as 'patch'.

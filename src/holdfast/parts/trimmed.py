@@ -11,8 +11,8 @@ from holdfast.slots import Merge, Round
 class Trimmed(Part, Merge):
     """The coordinatewise mean of the updates without the largest and the smallest share beta.
 
-    floor(beta m) values go at each end of every coordinate.  Yin et al. 2018, def. 2.  Over clients that trained, each
-    counting once.
+    u_j = the mean of u_1j .. u_mj without the floor(beta m) largest and the floor(beta m) smallest.  Yin et al. 2018,
+    def. 2.  Over clients that trained, each counting once.
     """
 
     beta: float = 0.1
