@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as typing has it, which takes its time to import
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.api import run
     from holdfast.data.sets import Dataset
     from holdfast.errors import Failed, Refused

@@ -1,5 +1,12 @@
-import sys
+try:
+    import sys
 
-from holdfast.cli import main
+    from holdfast.cli import main
 
-sys.exit(main())
+    code = main()
+except KeyboardInterrupt:
+    import sys
+
+    print("\nstopped", file=sys.stderr)
+    code = 1
+sys.exit(code)

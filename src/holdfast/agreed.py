@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from holdfast import tomlfile
 from holdfast.errors import Problem, Refused
 from holdfast.experiment import Run
-from holdfast.folder import opened
-from holdfast.options import attempt, positive, whole
+from holdfast.options import attempt, numbers, positive, whole
+from holdfast.recorded import ADVICE, missing, opened, option_problems, writer
 from holdfast.results import merged
 from holdfast.text import parse
 
 FILE = "compare.toml"
+EXTRAS = ("methods", "seeds", "target")  # what a run has no use for
 SEEDS = 3
 
 
@@ -94,23 +95,25 @@ def write(wanted: Wanted) -> str:
     run = {key: value for key, value in wanted.base.texts().items() if key != "method"}
     table = {"methods": wanted.methods, "seeds": wanted.seeds, "target": wanted.target, **run}
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items() if value is not None]
-    return "\n".join(["# Written by holdfast: what was asked.", *lines]) + "\n"
+    return "\n".join(["# Written by holdfast: what was asked.", *lines, "", *writer()]) + "\n"
 
 
 def read(out: Path) -> Wanted:
     path = out / FILE
     if not path.exists():
-        raise Refused(
-            f"{out} is not the folder of a comparison: it has no {FILE}; leave --resume out to start one there"
-        )
-    try:
-        stored = tomllib.loads(path.read_text())
+        raise Refused(missing(out, FILE, "comparison"))
+    file = tomlfile.read(path, ADVICE)
+    stored = {key: value for key, value in file.tables.items() if key != "writer"}
+    own = {key: value for key, value in stored.items() if key not in EXTRAS}
+    problems = [f"{path} lacks {key}" for key in ("methods", "seeds") if key not in stored]
+    problems += option_problems(file, {"method": "", **own})
+    if not problems:
         wanted = Wanted.of(stored)
-        if wrong := wanted.problems():
-            raise ValueError("; ".join(wrong))
-        return wanted
-    except (OSError, ValueError, TypeError) as error:
-        raise Refused(f"{path} cannot be read: {error}; restore it, or start anew with another --out") from error
+        found = dict.fromkeys(wanted.problems() + numbers(wanted.base))
+        problems = [f"{file.place(getattr(text, 'option', ''))}: {text}" for text in found]
+    if problems:
+        raise Refused(*problems, advice=ADVICE)
+    return Wanted.of(stored)
 
 
 def resumed(out: Path, values: Mapping[str, Any]) -> Wanted:
@@ -147,6 +150,5 @@ def differs(key: str, old: Wanted, new: Wanted, path: Path) -> list[str]:
 
 def planned(out: Path) -> Any:
     """How the first of its runs was planned, if there is one."""
-    for path in sorted(out.glob("*/*/run.toml")):
-        return opened(path.parent)[1]
-    return None
+    runs = (attempt([], lambda path=path: opened(path.parent)) for path in sorted(out.glob("*/*/run.toml")))
+    return next((stored[1] for stored in runs if stored), None)

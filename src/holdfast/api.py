@@ -27,6 +27,8 @@ def run(
         near = {key: difflib.get_close_matches(key, known, 1) for key in wrong}
         raise Refused(*(f"run has no option '{k}'" + (f"; did you mean {n[0]}?" if n else "") for k, n in near.items()))
     result = go(Run(**options), out, resume, set(options), tell, lambda row, _: each(row) if each else None)
+    if result.remark:
+        tell(result.remark)
     if not result.done:
         raise KeyboardInterrupt  # asked for during a round, which was finished and kept first
     return result

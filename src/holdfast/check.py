@@ -90,14 +90,23 @@ def sheet(method: Method, task: Task, sample: Batch, clients: int = 100, cohort:
     """Runs cast, begin, step, finish and absorb once, on meta tensors; on real ones where a model looks at values."""
     try:
         return measured(method, task, sample, clients, cohort, "meta")
-    except RuntimeError:
+    except Refused:
+        raise
+    except Exception:
         try:
             return measured(method, task, sample, clients, cohort, sample.live.device)
-        except RuntimeError as error:
-            said = str(error).strip().splitlines()[0]
+        except Refused:
+            raise
+        except Exception as error:
             raise Refused(
-                f"the model cannot take a training step on this data: {said}; adapt one to the other"
+                f"the model cannot take a training step on this data: {reason(error)}; adapt one to the other"
             ) from error
+
+
+def reason(error: Exception) -> str:
+    """The first line of what code of the user's raised, with its kind where that tells more."""
+    said = (str(error).strip().splitlines() or [""])[0]
+    return said if isinstance(error, RuntimeError) and said else f"{type(error).__name__}: {said}".removesuffix(": ")
 
 
 def measured(method: Method, task: Task, sample: Batch, clients: int, cohort: int, device: torch.device | str) -> Sheet:

@@ -29,28 +29,46 @@ class Snapshot(NamedTuple):
 
 def save(folder: Path, snapshot: Snapshot) -> None:
     """Writes `folder/00000010/` in one rename and drops all but the last two."""
+    finish(folder, draft(folder, snapshot))
+
+
+def draft(folder: Path, snapshot: Snapshot) -> Path:
+    """The checkpoint under a name of its own: on the disk, and none yet."""
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / f"{snapshot.round:08d}"
-    aside = folder / f"{target.name}.{os.getpid()}.tmp"
-    shutil.rmtree(aside, ignore_errors=True)
+    aside = folder / f"{snapshot.round:08d}.{os.getpid()}.tmp"
+    remove(aside)
     aside.mkdir()
     blob = save_tensors({name: t.detach().contiguous().cpu() for name, t in flat(snapshot.tree).items()})
     facts = {"version": VERSION, "round": snapshot.round, "ids": snapshot.ids}
     write(aside / "state.safetensors", blob)
     write(aside / "state.json", json.dumps({**facts, "sha256": digest(facts, blob)}).encode())
     sync(aside)
-    shutil.rmtree(target, ignore_errors=True)
+    sync(folder)
+    return aside
+
+
+def finish(folder: Path, aside: Path) -> None:
+    """Makes a checkpoint of a draft."""
+    target = folder / aside.name.partition(".")[0]
+    remove(target)
     os.replace(aside, target)
     sync(folder)
     for old in whole(folder)[:-KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
+        remove(old)
     for left in folder.glob("*.tmp"):  # of a run that was killed while it wrote
-        shutil.rmtree(left, ignore_errors=True)
+        remove(left)
+
+
+def remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def whole(folder: Path) -> list[Path]:
     """Finished checkpoints, oldest first; what a kill left of an unfinished one has another name."""
-    return sorted(p for p in folder.glob("[0-9]*") if p.is_dir() and p.name.isdigit())
+    return sorted(p for p in folder.glob("[0-9]*") if p.name.isdigit())
 
 
 def digest(facts: dict[str, Any], blob: bytes) -> str:
@@ -79,6 +97,13 @@ def read(path: Path) -> Snapshot:
     try:
         facts = json.loads((path / "state.json").read_bytes())
         blob = (path / "state.safetensors").read_bytes()
+        lacks = [
+            key
+            for key in ("version", "round", "ids", "sha256")
+            if key not in (facts if isinstance(facts, dict) else {})
+        ]
+        if lacks:
+            raise Refused(f"checkpoint {path} is damaged: its state.json lacks {', '.join(lacks)}")
         if facts["version"] != VERSION:
             raise Refused(f"checkpoint {path} has format {facts['version']}, and this version reads {VERSION}")
         if digest(facts, blob) != facts["sha256"]:
@@ -88,7 +113,8 @@ def read(path: Path) -> Snapshot:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
         if isinstance(error, Refused):
             raise
-        raise Refused(f"checkpoint {path} cannot be read: {error}") from error
+        said = f"{Path(error.filename).name}: {error.strerror}" if isinstance(error, OSError) else error
+        raise Refused(f"checkpoint {path} cannot be read: {said}") from error
 
 
 def flat(tree: dict[str, Any], prefix: str = "") -> Record:

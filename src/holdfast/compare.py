@@ -15,11 +15,14 @@ from typing import Any
 
 from holdfast import agreed, checkpoint
 from holdfast.agreed import Wanted
+from holdfast.data.splits import Split
 from holdfast.errors import Failed, Refused
 from holdfast.experiment import Run, ready
-from holdfast.folder import alone, leftover, made_folder, opened, trim
+from holdfast.folder import alone, leftover, made_folder, sound
 from holdfast.options import attempt
+from holdfast.recorded import ADVICE, opened
 from holdfast.results import go, merged
+from holdfast.rows import holes
 from holdfast.simulate import Row
 from holdfast.table import Comparison, Entry, told
 
@@ -103,27 +106,38 @@ def begin(out: Path, resume: bool, runs: list[Planned]) -> None:
         raise Refused(f"{out} exists and is not an empty folder; continue with --resume, or choose another --out")
     problems: list[str] = []
     for _, run, folder in runs:
-        if (out / folder / "run.toml").exists():
-            attempt(problems, lambda run=run, at=out / folder: agrees(run, at))
+        stored = attempt([], lambda at=out / folder: opened(at))  # a damaged one fails when its turn comes
+        if stored:
+            attempt(problems, lambda run=run, at=out / folder, old=stored: merged(run, old[0], None, at, old[1]))
     if problems:
         raise Refused(*dict.fromkeys(problems), advice="restore those runs, or start anew with another --out")
     made_folder(out)
 
 
-def agrees(run: Run, folder: Path) -> None:
-    stored, plan, _ = opened(folder)
-    merged(run, stored, None, folder, plan)
-
-
 def one(method: str, run: Run, folder: Path, name: str, tell: Tell, each: Each) -> tuple[Entry, bool]:
-    """A run that is begun, continued, or done already; and whether somebody asked to stop."""
-    known = (folder / "run.toml").exists()
-    if known and len(rows := trim(folder, run.rounds)) == run.rounds:
-        return Entry(method, run.seed, name, rows), False
+    """A run that is begun, continued, or done already; and whether somebody asked to stop. What fails is told."""
     label = f"{method}, seed {run.seed}"
     try:
+        known = folder.is_dir() and any(not leftover(path) for path in folder.iterdir())
+        rows = ended(folder, run.rounds) if known else []
+        if rows:
+            return Entry(method, run.seed, name, rows), False
         result = go(run, folder, known, None, tell, lambda row, rounds: each(row, rounds, label))
-    except Failed as failed:
+    except (Failed, Refused) as failed:
         tell(f"{label}: {failed}")
         return Entry(method, run.seed, name, [], str(failed)), False
+    if result.remark:
+        tell(f"{label} {result.remark}")
     return Entry(method, run.seed, name, result.metrics, done=result.done), result.stopped
+
+
+def ended(folder: Path, rounds: int) -> list[Row]:
+    """The rows of a run that has done all its rounds; none where it has to go on. Figures must not be lost."""
+    opened(folder)
+    rows, split = sound(folder), folder / "split.json"
+    if split.exists():
+        Split.load(split)
+    kept = checkpoint.whole(folder / "checkpoint")
+    if kept and (lacks := holes(rows, int(kept[-1].name))):
+        raise Failed(f"{folder / 'metrics.jsonl'} {lacks}; {ADVICE}")
+    return rows if rows and rows[-1]["round"] >= rounds and split.exists() else []

@@ -20,6 +20,7 @@ from holdfast.data.sets import Dataset
 from holdfast.data.splits import Split
 from holdfast.errors import Problem, Refused
 from holdfast.execute import auto, tensors
+from holdfast.fitting import fitting
 from holdfast.kinds import KINDS as KINDS_OF
 from holdfast.method import Method
 from holdfast.options import DTYPES, GIVEN, attempt, cohort_of, drift_of, numbers, text_of, whole
@@ -188,7 +189,8 @@ def build(run: Run, plan: Plan | None, method: Method, data: Dataset, split: Spl
     task, augment = method.fit(whole_task), augmentation(run.augment)
     augment.check(data.shape, data.x.dtype)
     data = data.to(run.device)
-    costs = sheet(method, whole_task, fitting(task, data), len(split.clients))  # which fits it to the method itself
+    tried = fitting(whole_task, data, run.text("model"))
+    costs = sheet(method, whole_task, tried, len(split.clients))  # which fits it to the method itself
     work = Work(run.batch, run.epochs or EPOCHS, run.steps, run.drop_last)
     fed = Federation(
         method, task, data, split.clients, split.sizes, work, cohort_of(run.cohort), run.lr, run.lr_decay, run.seed,
@@ -221,24 +223,6 @@ def with_proxy(run: Run, fed: Federation) -> Federation:
     data, held = parted(fed.data, run.proxy, generator(run.seed, "proxy"))
     x = data.prepare(held.test_x, fed.task.start.dtype)
     return replace(fed, data=data, proxy=Batch(x, held.test_y, torch.ones_like(held.test_y, dtype=torch.bool)))
-
-
-def fitting(task: Task, data: Dataset) -> Batch:
-    """Two rows of the data, which the model has shown that it can take."""
-    y = data.y[:2]
-    rows = Batch(data.prepare(data.x[:2], task.start.dtype), y, torch.ones_like(y, dtype=torch.bool))
-    try:
-        logits = task.forward(task.start, task.buffers, rows).logits
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        said = str(error).strip().splitlines()[0]
-        raise Refused(f"the model cannot take samples of shape {data.shape}: {said}; adapt one to the other") from error
-    wanted = 1 if KINDS_OF[data.kind].single else data.classes
-    if logits.dim() != 2 or (logits.shape[1] != 1 if wanted == 1 else logits.shape[1] < wanted):
-        raise Refused(
-            f"the model returns {tuple(logits.shape[1:])} numbers a sample, and {data.name} wants {wanted}; "
-            + ("take din, or another model with one number" if wanted == 1 else "its last layer must have one a class")
-        )
-    return rows
 
 
 def planned(run: Run, fed: Federation, module: nn.Module) -> Plan:

@@ -7,17 +7,14 @@ import dataclasses
 import fcntl
 import json
 import os
-import tomllib
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
-from holdfast import checkpoint
+from holdfast import checkpoint, rows
 from holdfast.checkpoint import Snapshot
 from holdfast.errors import Refused
-from holdfast.experiment import Plan, Ready, Run
-from holdfast.options import numbers
+from holdfast.experiment import Ready
+from holdfast.recorded import ADVICE, writer
 from holdfast.round import Server
 from holdfast.simulate import Row, State
 from holdfast.vector import mapped
@@ -65,30 +62,32 @@ def recipe(made: Ready) -> str:
     tables = {"run": made.run.texts(), "plan": dataclasses.asdict(made.plan), "facts": made.facts, "sheet": sheet}
     lines = [
         "# Written by holdfast. [run] is what was asked, [plan] how it is computed, [facts] what it began with,",
-        "# [sheet] what the method costs a client and round, in bytes and passes.",
+        "# [sheet] what the method costs a client and round, in bytes and passes, [writer] which options there were.",
     ]
     for name, table in tables.items():
         lines += ["", f"[{name}]"]
         lines += [
             f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items() if value is not None
         ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", *writer()]) + "\n"
 
 
-def opened(folder: Path) -> tuple[dict[str, Any], Plan, dict[str, Any]]:
-    path = folder / "run.toml"
-    if not path.exists():
-        raise Refused(f"{folder} is not the folder of a run: it has no run.toml; leave --resume out to start one there")
-    try:
-        stored = tomllib.loads(path.read_text())
-        known = {f.name for f in fields(Run)}
-        run = {k: v for k, v in stored["run"].items() if k in known}
-        wrong = numbers(Run(**run))
-        if wrong:
-            raise ValueError("; ".join(wrong))
-        return run, Plan(**stored["plan"]), dict(stored["facts"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Refused(f"{path} cannot be read: {error}; restore it, or start anew with another --out") from error
+def sound(folder: Path) -> list[Row]:
+    """The rows of a run that is to go on, when all that it will read and write can be read and written."""
+    kinds = {"checkpoint": Path.is_dir, "metrics.jsonl": Path.is_file, "split.json": Path.is_file}
+    problems = [
+        f"{folder / name} is not the {'folder' if kind is Path.is_dir else 'file'} that a run has there; {ADVICE}"
+        for name, kind in kinds.items()
+        if os.path.lexists(folder / name) and not kind(folder / name)
+    ]
+    problems += [
+        f"cannot write to {path}: permission denied; make it writable, or start anew with another --out"
+        for path in (folder, folder / "checkpoint")
+        if path.is_dir() and not os.access(path, os.R_OK | os.W_OK | os.X_OK)
+    ]
+    if problems:
+        raise Refused(*problems)
+    return rows.read(folder / "metrics.jsonl", ADVICE)
 
 
 @contextlib.contextmanager
@@ -104,29 +103,26 @@ def alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def trim(folder: Path, rounds: int) -> list[Row]:
-    """The rows up to the checkpoint; later ones were of rounds that will be done again."""
-    rows = [row for row in lines(folder) if row["round"] <= rounds]
-    checkpoint.replace(folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())
-    return rows
+def trim(folder: Path, kept: list[Row]) -> None:
+    """Only these rows: later ones were of rounds that will be done again."""
+    checkpoint.replace(folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in kept).encode())
 
 
-def lines(folder: Path) -> list[Row]:
-    """The rows as they stand there."""
-    path, rows = folder / "metrics.jsonl", list[Row]()
-    for line in path.read_text().splitlines() if path.exists() else []:
-        with contextlib.suppress(ValueError):  # the line that a kill cut short
-            rows.append(json.loads(line))
-    return rows
+def snapshot(state: State) -> Snapshot:
+    """The last whole round."""
+    ids, kept = state.memory.state()
+    return Snapshot(state.round, {"server": state.server._asdict(), "memory": kept}, ids)
 
 
 def keep(folder: Path | None, state: State) -> None:
     """A checkpoint of the last whole round."""
-    if folder is None or state.round == 0:
-        return
-    ids, rows = state.memory.state()
-    server = state.server._asdict()
-    checkpoint.save(folder / "checkpoint", Snapshot(state.round, {"server": server, "memory": rows}, ids))
+    if folder is not None and state.round > 0:
+        checkpoint.save(folder / "checkpoint", snapshot(state))
+
+
+def write_row(folder: Path, row: Row) -> None:
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(row, allow_nan=False) + "\n")
 
 
 def restore(state: State, snapshot: Snapshot) -> None:

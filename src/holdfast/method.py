@@ -154,7 +154,9 @@ def fitted(value: Any, hint: Any, bounds: str) -> tuple[Any, str]:
         value = float(value)
     if type(value) is not hint:
         return value, f"must be a {getattr(hint, '__name__', hint)}"
-    return value, "" if within(value, bounds) else f"must be {bounds or 'finite'}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return value, "must be finite"
+    return value, "" if within(value, bounds) else f"must be {bounds}"
 
 
 def within(value: Any, bounds: str) -> bool:

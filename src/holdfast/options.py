@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import re
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -46,7 +46,7 @@ def numbers(run: Run) -> list[str]:
         ("server_lr", positive(run.server_lr), "must be a number above 0"),
         ("on_nan", run.on_nan in ("stop", "drop"), "must be 'stop' or 'drop'"),
         ("engine", run.engine in ("auto", *ENGINES), f"must be one of auto, {', '.join(ENGINES)}"),
-        ("dtype", run.dtype in DTYPES, f"must be one of {', '.join(DTYPES)}"),
+        ("dtype", run.dtype in list(DTYPES), f"must be one of {', '.join(DTYPES)}"),
         ("device", usable(run.device), "is not a device that torch can use here; take cpu"),
         ("finetune", whole(run.finetune, 0), "must be a whole number of epochs; 0 leaves it out"),
         (
@@ -54,6 +54,7 @@ def numbers(run: Run) -> list[str]:
             run.proxy == 0 or (positive(run.proxy) and run.proxy < LARGEST),
             "must be from 0 (none) to below 0.5",
         ),
+        ("data_dir", isinstance(run.data_dir, str), "must be the path of a folder, as text"),
         ("drop_last", isinstance(run.drop_last, bool), "must be true or false"),
         ("compile", isinstance(run.compile, bool), "must be true or false"),
     ]
@@ -75,7 +76,7 @@ def whole(value: Any, least: int) -> bool:
 
 
 def positive(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= sys.float_info.max
 
 
 def usable(device: Any) -> bool:

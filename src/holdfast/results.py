@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
-import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -19,9 +17,22 @@ from holdfast import checkpoint
 from holdfast.data.splits import Split
 from holdfast.errors import Failed, Problem, Refused
 from holdfast.experiment import KINDS, Plan, Ready, Run, ready
-from holdfast.folder import alone, create, keep, lines, made_folder, opened, restore, trim, vacant
+from holdfast.folder import (
+    alone,
+    create,
+    keep,
+    made_folder,
+    restore,
+    snapshot,
+    sound,
+    trim,
+    vacant,
+    write_row,
+)  # fmt: skip
 from holdfast.options import attempt, numbers
+from holdfast.recorded import opened
 from holdfast.round import Server
+from holdfast.rows import WRECK, broke, holes, marked, plain
 from holdfast.simulate import Row, State, advance
 
 GROWS = {"rounds", "data_dir"}  # what a resumed run may change
@@ -48,11 +59,19 @@ class Result:
         if not values:
             return {"rounds": len(self.metrics)}
         tail, last = values[-10:], self.metrics[-1]
+        broken = broke(self.metrics)
         return {
             "rounds": len(self.metrics), f"best_{name}": max(values), f"last_{name}": values[-1],
             f"last_ten_{name}": sum(tail) / len(tail),
             **{key: last[key] for key in ("finetuned_accuracy",) if key in last},
+            **({"diverged": broken} if broken else {}),
         }  # fmt: skip
+
+    @property
+    def remark(self) -> str:
+        """What must be said of the result before it is believed; empty if nothing must."""
+        broken = broke(self.metrics)
+        return f"diverged in round {broken}: {WRECK}; its figures mean nothing, take a lower lr" if broken else ""
 
 
 def go(
@@ -74,9 +93,16 @@ def go(
         held.enter_context(threads(made.plan.threads))
         stopped = held.enter_context(patience(tell))
         while state.round < made.run.rounds and not stopped.is_set():
-            row = kept_round(made, state, folder, stopped)
+            row, kept = kept_round(made, state, folder, stopped)
             rows.append(row)
-            each(row, made.run.rounds)
+            try:
+                each(row, made.run.rounds)
+            except BaseException:  # such as a broken pipe: whoever listened has gone, and the round stays
+                if not kept:
+                    keep(folder, state)
+                raise
+            if stopped.is_set() and not kept:
+                keep(folder, state)
         done = state.round >= made.run.rounds
         return Result(made.run, made.plan, rows, folder, state.server, done, stopped.is_set())
 
@@ -91,28 +117,29 @@ def remarks(made: Ready) -> Iterator[str]:
     )
     if unseen:
         listed = ", ".join(map(str, unseen[:8])) + (", ..." if len(unseen) > 8 else "")
-        yield f"test labels that no training sample has: {listed}; nothing can learn them"
+        count = f"the model has {fed.data.classes} classes with them"
+        yield f"test labels that no training sample has: {listed}; nothing can learn them, and {count}"
 
 
-def kept_round(made: Ready, state: State, folder: Path | None, stopped: threading.Event) -> Row:
-    """One round, its row written down, and a checkpoint where one is due."""
+def kept_round(made: Ready, state: State, folder: Path | None, stopped: threading.Event) -> tuple[Row, bool]:
+    """One round, its row written down, and a checkpoint where one is due; whether there is one.
+
+    The row is written between the draft of a checkpoint and the checkpoint, so a row of such a round without either
+    tells that something was removed.
+    """
+    last = state.round + 1 == made.run.rounds
     try:
-        row = plain(advance(made.federation, state, last=state.round + 1 == made.run.rounds))
+        row = marked(plain(advance(made.federation, state, last=last)), made.federation.data.classes)
     except Failed:
         keep(folder, state)
         raise
-    if folder:
-        (folder / "checkpoint").mkdir(exist_ok=True)  # before any row: where it is missing later, it was removed
-        with (folder / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps(row, allow_nan=False) + "\n")
-    if state.round % made.run.checkpoint_every == 0 or state.round == made.run.rounds or stopped.is_set():
-        keep(folder, state)
-    return row
-
-
-def plain(row: Row) -> Row:
-    """JSON has no NaN: a figure that is not finite is null."""
-    return {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in row.items()}
+    due = last or state.round % made.run.checkpoint_every == 0 or stopped.is_set()
+    if folder is not None:
+        draft = checkpoint.draft(folder / "checkpoint", snapshot(state)) if due else None
+        write_row(folder, row)
+        if draft:
+            checkpoint.finish(folder / "checkpoint", draft)
+    return row, due
 
 
 @contextlib.contextmanager
@@ -152,36 +179,38 @@ def begun(
 def resumed(
     run: Run, folder: Path, given: set[str] | None, tell: Callable[[str], None]
 ) -> tuple[Ready, State, list[Row]]:
+    """Everything is read and checked before anything is written."""
     stored, plan, facts = opened(folder)
+    rows = sound(folder)
     run = merged(run, stored, given, folder, plan)
     made = remade(run, folder, plan, facts)
     if plan.torch != torch.__version__:
         tell(f"planned with torch {plan.torch}, going on with {torch.__version__}: bits may differ")
     state = State.of(made.federation)
-    snapshot = checkpoint.load(folder / "checkpoint", tell)
-    if snapshot:
-        restore(state, snapshot)
-    else:
-        not_lost(folder, Run(**stored))
+    found = checkpoint.load(folder / "checkpoint", tell)
+    if found:
+        restore(state, found)
+    elif rows:
+        not_lost(folder, Run(**stored), rows, tell)
+    rows = [row for row in rows if row["round"] <= state.round]
     create(folder, made)
-    rows = trim(folder, state.round)
-    if [row["round"] for row in rows] != list(range(1, state.round + 1)):
-        tell(f"{folder / 'metrics.jsonl'} lacks rows of rounds that are done; they stay missing")
+    trim(folder, rows)
+    if lacks := holes(rows, state.round):
+        tell(f"{folder / 'metrics.jsonl'} {lacks}; they stay missing")
     tell(f"resumed after round {state.round} of {run.rounds}")
     return made, state, rows
 
 
-def not_lost(folder: Path, run: Run) -> None:
-    """Without a checkpoint a run begins anew, unless its rows say that there was one.
-
-    A kill between a row and its checkpoint leaves the folder, and no more rows than a checkpoint waits for.
-    """
-    done, path = len(lines(folder)), folder / "checkpoint"
-    if done > run.checkpoint_every or (not path.exists() and done >= min(run.checkpoint_every, run.rounds)):
+def not_lost(folder: Path, run: Run, rows: list[Row], tell: Callable[[str], None]) -> None:
+    """Without a checkpoint a run begins anew, unless its rows say that there was one; see `kept_round`."""
+    done, path = rows[-1]["round"], folder / "checkpoint"
+    drafted = path.is_dir() and any(path.iterdir())
+    if done > run.checkpoint_every or (done >= min(run.checkpoint_every, run.rounds) and not drafted):
         raise Refused(
             f"{path} has no checkpoint, and {folder / 'metrics.jsonl'} has rows of {done} rounds: they would be "
             "trained anew and written over; bring the checkpoint back, or start anew with another --out"
         )
+    tell(f"there is no checkpoint: round{'s 1 to' * (done > 1)} {done} will be trained anew")
 
 
 def remade(run: Run, folder: Path, plan: Plan, facts: dict[str, Any]) -> Ready:

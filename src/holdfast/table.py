@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.report.figures import size
+from holdfast.rows import WRECK, broke
 from holdfast.simulate import Row
 from holdfast.statistics import interval, mean, shown
 
@@ -101,12 +102,18 @@ def row_of(found: Comparison, method: str, tuned: bool) -> dict[str, str]:
 
 
 def counted(found: Comparison, method: str) -> str:
-    """'2 (1 failed, 1 unfinished)': of the seeds asked for."""
+    """'2 (1 failed, 1 unfinished, 1 diverged)': of the seeds asked for; what diverged is counted."""
     failed = found.failed(method)
     ended = sum(e.method == method and e.done for e in found.entries)
-    left = {"failed": failed, "unfinished": len(found.seeds) - ended}
+    broken = len(diverged(found, method))
+    left = {"failed": failed, "unfinished": len(found.seeds) - ended, "diverged": broken}
     said = ", ".join(f"{count} {what}" for what, count in left.items() if count)
     return str(ended - failed) + (f" ({said})" if said else "")
+
+
+def diverged(found: Comparison, method: str) -> list[Entry]:
+    """Its runs that did all their rounds with figures that mean nothing."""
+    return [e for e in found.entries if e.method == method and e.done and not e.failure and broke(e.rows)]
 
 
 def way(runs: list[Entry], target: float) -> dict[str, str]:
@@ -135,7 +142,14 @@ def against(found: Comparison, method: str) -> str:
 
 
 def verdict(found: Comparison) -> str:
-    """Which methods differ from the first, said plainly; 'against first' is a 95 % interval of paired differences."""
+    """What may be said of the table, plainly."""
+    broken = [method for method in found.methods if diverged(found, method)]
+    said = f" Diverged ({WRECK}), so its figures mean nothing: {'; '.join(broken)}." if broken else ""
+    return differ(found) + said
+
+
+def differ(found: Comparison) -> str:
+    """Which methods differ from the first; 'against first' is a 95 % interval of paired differences."""
     if not found.done:
         ended, asked = sum(e.done for e in found.entries), len(found.methods) * len(found.seeds)
         return f"The comparison is not complete: {ended} of {asked} runs have ended, and only these are counted."

@@ -204,11 +204,13 @@ def call(module: nn.Module, tensors: Record, x: Tensor) -> Output:
     out: Any = functional_call(module, tensors, (x,), tie_weights=getattr(module, "hf_tied", True))
     features = tap.pop() if tap else None
     stage = (ends.pop(0), ends.pop(0)) if ends else None
-    if isinstance(out, tuple):
-        logits, own, *_ = (*cast("tuple[Tensor, ...]", out), None)
-        assert logits is not None
-        return Output(logits, own, stage)
-    return Output(out, features, stage)
+    given = cast("tuple[Any, ...]", out if isinstance(out, tuple) else (out, features))
+    logits, own = cast("tuple[Any, Any]", (*given, None, None)[:2])
+    if not isinstance(logits, Tensor) or not isinstance(own, Tensor | None):
+        kinds = ", ".join(type(one).__name__ for one in given)
+        what = f"a tuple of {kinds or 'nothing'}" if isinstance(out, tuple) else f"a {type(out).__name__}"
+        raise Refused(f"the model returns {what}; return logits, or (logits, features), as tensors")
+    return Output(logits, own, stage)
 
 
 def module_task(module: nn.Module, criterion: Callable[[Tensor, Tensor], Tensor], dtype: torch.dtype) -> ModuleTask:

@@ -98,6 +98,7 @@ def validate(
     rates = [lr] if isinstance(lr, int | float) else list(lr)
     ids = [i for members in cohort or [] for i in members]
     rules = (
+        (all(bool(torch.isfinite(t).all()) for t in (a, b, w0)), "a, b or w0 has values that are not finite"),
         (rounds >= 1, f"rounds={rounds} must be at least 1"),
         (isinstance(steps, int) or len(each) == clients, f"steps has {len(each)} entries for {clients} clients"),
         (all(k >= 0 for k in each) and any(each), f"steps={steps} must be whole numbers, not all 0"),
@@ -107,6 +108,7 @@ def validate(
             sizes is None or len(sizes) == clients,
             f"sizes has {0 if sizes is None else len(sizes)} entries for {clients} clients",
         ),
+        (cohort is None or len(cohort) > 0, "cohort is empty; leave it out to take all clients"),
         (cohort is None or all(len(members) for members in cohort), "cohort has an empty list; name a client"),
         (all(0 <= i < clients for i in ids), f"cohort names a client that does not exist; there are {clients}"),
     )

@@ -150,9 +150,10 @@ OPTIONS = [
     ("--device cda", "'cda'", "cpu"),
     ("--device meta", "'meta'", "cpu"),
     ("--dtype ''", "dtype", "float32"),
+    ("--rounds two", "rounds='two'", "at least 1"),
+    ("--rounds 2.5", "rounds=2.5", "at least 1"),
+    ("--rounds abc --method fedporx --lr x", "rounds='abc'", "at least 1", "fedprox", "lr='x'", "above 0"),
     # argparse's own
-    ("--rounds two", "--rounds", "'two'"),
-    ("--rounds 2.5", "--rounds", "'2.5'"),
     ("--metod prox", "--metod", "did you mean --method?"),
     ("--cohrt=5", "--cohrt", "did you mean --cohort?"),
     ("--method", "--method", "argument"),

@@ -70,8 +70,8 @@ def test_engines_agree_on_characters(tmp_path):
     place = store(tmp_path, "shakespeare", lambda folder: roles_file(folder, roles))
     common = {"data": "shakespeare", "data_dir": place, "split": "natural(by='role')", "model": "charlstm", "cohort": 2,
               "rounds": 1, "steps": 2, "batch": 4, "dtype": "float64", "threads": 1}  # fmt: skip
-    ends = [trained(Run(**common, engine=engine))[1].server.w for engine in ("loop", "batched")]
-    assert torch.allclose(*ends, atol=1e-11) and not torch.equal(ends[0], ready(Run(**common)).federation.task.start)
+    one, many = (trained(Run(**common, engine=engine))[1].server.w for engine in ("loop", "batched"))
+    assert torch.allclose(one, many, atol=1e-11) and not torch.equal(one, ready(Run(**common)).federation.task.start)
 
 
 def test_every_client_is_judged_by_its_own_test_rows(tmp_path):

@@ -87,7 +87,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     ("damage", "reason"),
     [
         (lambda s: s.replace('"clients"', '"klients"'), "no split of holdfast (clients"),
-        (lambda s: s[: len(s) // 2], "Unterminated"),
+        (lambda s: s[: s.index("text") + 2], "Unterminated"),
         (lambda s: s.replace("[1,0]", "[0,1]"), "damaged (hash says"),
         (lambda s: s.replace("[1,0]", "[1]"), "damaged (samples says 3, the clients hold 2"),
         (lambda s: s.replace("[1,0]", "[1,0.5]"), "client 0 holds something else"),

@@ -42,7 +42,7 @@ def gradient(
 ) -> tuple[Tensor, float]:
     """Of fedlc's whole loss for the logits of one batch, and the loss."""
 
-    def feed(index: Tensor, live: Tensor) -> Batch:
+    def feed(index: Tensor, live: Tensor, *_: object) -> Batch:
         return Batch(index, torch.tensor(y)[index], live)
 
     task = Task.of(Table(torch.tensor(logits, dtype=dtype)), dtype=dtype)

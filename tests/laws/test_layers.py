@@ -31,7 +31,7 @@ LAYERS: dict[str, set[str]] = {
     "gradient": {"vector"},
     "round": {"gradient", "method", "noise", "slots", "task", "vector"},
     "execute": {"errors", "execute", "gradient", "method", "noise", "round", "slots", "task", "vector"},
-    "data": {"data", "errors", "noise", "vector"},
+    "data": {"data", "errors", "noise", "text", "vector"},
     "models": {"data", "errors", "models", "noise", "vector"},
 }
 
@@ -81,7 +81,7 @@ def imported(path: Path) -> set[str]:
 
 def own(path: Path) -> set[str]:
     """The layers of this package that a file imports."""
-    return {module.split(".")[1] for module in imported(path) if module.startswith("holdfast.")}
+    return {module.split(".")[1] for module in imported(path) if module.startswith("holdfast.")} - {"__version__"}
 
 
 @pytest.mark.parametrize("path", files(), ids=name)
@@ -89,7 +89,7 @@ def test_imports_go_one_way(path: Path) -> None:
     allowed = LAYERS.get(layer(path))
     if allowed is not None and name(path) != "parts/__init__.py":
         assert own(path) <= allowed, f"{name(path)} imports {sorted(own(path) - allowed)}"
-    if layer(path) not in ("__main__", "cli"):
+    if layer(path) not in ("__main__",):
         assert "cli" not in own(path), f"{name(path)} imports the command line"
 
 
@@ -136,7 +136,8 @@ def test_nothing_waits_for_the_device_or_runs_text(path: Path) -> None:
             said = ast.unparse(node.func)
             assert not said.endswith(".item"), f"{name(path)}:{node.lineno} calls .item()"
             assert said not in ("eval", "exec"), f"{name(path)}:{node.lineno} calls {said}("
-    assert not {module for module in imported(path) if module.split(".")[0] in ("pickle", "dill", "cloudpickle")}
+    if name(path) != "data/readers/cifar.py":  # the published archives are pickles; it takes nothing but plain arrays
+        assert not {module for module in imported(path) if module.split(".")[0] in ("pickle", "dill", "cloudpickle")}
 
 
 @pytest.mark.parametrize("path", files(), ids=name)

@@ -1,8 +1,8 @@
 """FedLESAM: Fan et al., ICML 2024; ML 5.11.
 
 mode "paper": against the model the client received last; "last_update": against w^{t-1}, for every client;
-"released": as the public code indexes (ML 1.5): against w^{t-1}, tensor j moved by the one number v_j, over sum_j |v_j|;
-here there is one tensor.
+"released": as the public code indexes (ML 1.5): against w^{t-1}, tensor j moved by the one number v_j, over
+sum_j |v_j|; here there is one tensor.
 """
 
 import numpy as np

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import select
 import signal
+import struct
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +27,7 @@ PLAN = {
 }  # fmt: skip
 RUN = {
     "method": "fedavg", "data": "digits", "split": "dirichlet(alpha=0.1, clients=100)", "model": "cnn", "rounds": 3,
+    "augment": "none", "normalize": "data", "data_dir": "",
     "cohort": 10, "batch": 20, "lr": 0.1, "lr_decay": 1.0, "server_lr": 1.0, "drop_last": False, "seed": 0,
     "eval_every": 1, "checkpoint_every": 10, "on_nan": "stop", "drift": "both", "proxy": 0.0, "finetune": 0,
     "engine": "auto", "lanes": 0, "compile": False, "threads": 0, "dtype": "float32", "device": "cpu",
@@ -60,7 +63,9 @@ def make(tmp_path: Path) -> Make:
         (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
         seed = asked["seed"] if split_seed is None else split_seed
         counts = [[3, 0], [1, 4], [0, 0]] if counts is None else counts
-        split = {"text": asked["split"], "seed": seed, "hash": hash, "clients": [], "counts": counts}
+        held = [int(hash[:2], 16)]  # one client with one sample: the split differs where `hash` does
+        own = hashlib.sha256(struct.pack("<3q", 1, 1, *held)).hexdigest()
+        split = {"text": asked["split"], "seed": seed, "hash": own, "samples": 1, "clients": [held], "counts": counts}
         (folder / "split.json").write_text(json.dumps(split))
         return folder
 

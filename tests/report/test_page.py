@@ -215,8 +215,8 @@ def test_small_pieces():
 
 
 def test_repeat_command_parses_back_to_the_same_run(make):
-    from holdfast.cli import parser_of
     from holdfast.experiment import Run
+    from holdfast.parser import parser_of
 
     options = {
         "method": "sam(rho=0.1, eps=1e-07) + scaffold(option='II')", "cohort": "bernoulli(0.2)", "epochs": 5,

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.commands.given import given, placed
-from holdfast.commands.options import EXTRAS, add_file, add_options
+from holdfast.commands.options import EXTRAS, add_file, add_options, number
 from holdfast.errors import Refused
 
 if TYPE_CHECKING:
+    from holdfast.report import RunView
     from holdfast.table import Comparison
 
 EXAMPLES = """\
@@ -32,9 +33,9 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--methods", default=quiet, help="texts of methods, separated by ';'; the first is the baseline"
     )
-    command.add_argument("--seeds", type=int, default=quiet, help="seeds a method, counted from --seed (3)")
+    command.add_argument("--seeds", type=number(int), default=quiet, help="seeds a method, counted from --seed (3)")
     command.add_argument(
-        "--target", type=float, default=quiet, help="accuracy to reach, a share (what the first method reaches)"
+        "--target", type=number(float), default=quiet, help="accuracy to reach, a share (what the first method reaches)"
     )
     add_options(command)
     command.add_argument("--out", help="the folder of the comparison", required=True)
@@ -78,13 +79,16 @@ def write_page(out: Path, found: Comparison) -> Path | None:
     from holdfast.table import aim, table, verdict
     from holdfast.text import parse
 
-    kept = [out / entry.folder for entry in found.entries if entry.rows]
-    if not kept:
+    views: list[RunView] = []
+    for entry in (entry for entry in found.entries if entry.rows):
+        try:
+            views += find([out / entry.folder])
+        except Refused as refused:
+            print(f"left out of the page: {refused}", file=sys.stderr)
+    if not views:
         return None
     names = {parse(method).text(full=True): method for method in found.methods}
-    groups = [
-        replace(group, label=names.get(group.runs[0].run["method"], group.label)) for group in grouped(find(kept))
-    ]
+    groups = [replace(group, label=names.get(group.runs[0].run["method"], group.label)) for group in grouped(views)]
     path = out / "report.html"
     command = shlex.join(["holdfast", *sys.argv[1:]])
     write(path, render(groups, title=verdict(found), rows=table(found), target=aim(found), command=command))

@@ -7,6 +7,7 @@ import json
 
 from holdfast.commands.given import given
 from holdfast.commands.options import add_options
+from holdfast.errors import Refused
 
 EXAMPLES = """\
 examples:
@@ -20,11 +21,26 @@ def add(command: argparse.ArgumentParser) -> None:
     add_options(command)
 
 
+def in_company(method: str) -> str:
+    """The command for a part that cannot stand alone, beside the least that it needs."""
+    from holdfast.catalogue import COMPANY
+    from holdfast.options import attempt
+    from holdfast.text import parse
+
+    texts = [f"{base} + {method}" if base else method for base in COMPANY]
+    found = next((text for text in texts if attempt([], lambda text=text: parse(text)) is not None), method)
+    return f'in company it can: holdfast explain "{found}"' if found != method else ""
+
+
 def command(options: argparse.Namespace) -> int:
     from holdfast.experiment import Run, ready
     from holdfast.explain import explained
 
-    made = ready(Run(**given(options).values), costing=True)
+    run = Run(**given(options).values)
+    try:
+        made = ready(run, costing=True)
+    except Refused as refused:
+        raise Refused(*refused.problems, advice=refused.advice or in_company(options.method)) from refused
     told = explained(made.federation.method, made.federation.sheet)
     if options.json:
         print(json.dumps(told))

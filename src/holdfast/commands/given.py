@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
-import re
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,9 +13,10 @@ from typing import Any, NamedTuple
 
 from holdfast.commands.options import EXTRAS, FIELDS
 from holdfast.errors import Refused
+from holdfast.tomlfile import places
 
 KNOWN = FIELDS | EXTRAS
-TABLES = ("run", "plan", "facts", "sheet")  # of a run.toml; a file of one's own has [run], or no table
+TABLES = ("run", "plan", "facts", "sheet", "writer")  # of a run.toml; a file of one's own has [run], or no table
 ELSEWHERE = {"out": "--out runs/a", "resume": "--resume", "json": "--json", "debug": "--debug"}
 
 
@@ -152,16 +152,3 @@ def rows(path: str, table: dict[str, Any], lines: dict[str, str], problems: list
         else:
             found[key], names[key] = Value(key, value, place), name
     return list(found.values())
-
-
-def places(path: str, text: str, table: str) -> dict[str, str]:
-    """'PATH, line n' of every key of a table, '' being those before any, and of every '[table]'."""
-    found: dict[str, str] = {}
-    here = ""
-    for i, line in enumerate(text.splitlines(), 1):
-        if head := re.match(r"\s*\[+\s*([\w.\"'-]+)\s*\]", line):
-            here = head[1].strip("\"'")
-            found.setdefault(f"[{here}]", f"{path}, line {i}")
-        elif here == table and (key := re.match(r"\s*([\"']?)([\w-]+)\1\s*=", line)):
-            found.setdefault(key[2], f"{path}, line {i}")
-    return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 # name, type, help; no defaults here, so that a resumed run can tell what was given
@@ -49,6 +51,18 @@ EXTRAS = {"methods", "seeds", "target"}  # of a comparison
 FIELDS = {name.replace("-", "_") for name, _, _ in OPTIONS} | {"method"}
 
 
+def number(kind: type[int] | type[float]) -> Callable[[str], Any]:
+    """Reads a number; what is none stays text, so that it is refused together with all else that is wrong."""
+
+    def read(text: str) -> Any:
+        for reading in (kind, float):
+            with contextlib.suppress(ValueError):
+                return reading(text)
+        return text
+
+    return read
+
+
 def add_options(command: argparse.ArgumentParser, leave_out: tuple[str, ...] = ()) -> None:
     for name, kind, text in OPTIONS:
         if name in leave_out:
@@ -57,7 +71,13 @@ def add_options(command: argparse.ArgumentParser, leave_out: tuple[str, ...] = (
             command.add_argument(f"--{name}", action="store_true", default=argparse.SUPPRESS, help=text)
         else:
             shown = name.rpartition("-")[2].upper()
-            command.add_argument(f"--{name}", type=kind, default=argparse.SUPPRESS, help=text, metavar=shown)
+            command.add_argument(
+                f"--{name}",
+                type=kind if kind is str else number(kind),
+                default=argparse.SUPPRESS,
+                help=text,
+                metavar=shown,
+            )
 
 
 def add_file(command: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from holdfast.commands.given import Asked, given, placed
@@ -42,8 +43,10 @@ def command(options: argparse.Namespace) -> int:
     from holdfast.results import go
 
     with placed(asked, alone), Live(options.json) as live:
-        run = Run(**asked.values)
-        result = go(run, options.out, options.resume, set(asked.values), live.tell, live.round, planned(asked))
+        run, like = Run(**asked.values), planned(asked, options.experiment)
+        result = go(run, options.out, options.resume, set(asked.values), live.tell, live.round, like)
+        if result.remark:
+            live.tell(result.remark)
     if options.json:
         print(json.dumps({"summary": result.summary, "folder": options.out, "done": result.done}), flush=True)
     else:
@@ -55,19 +58,14 @@ def command(options: argparse.Namespace) -> int:
     return 0
 
 
-def planned(asked: Asked) -> Any:
+def planned(asked: Asked, path: str | None) -> Any:
     """A run.toml that nothing is laid over is repeated with its plan and facts, so to the same bits."""
-    from holdfast.experiment import Plan
+    from holdfast.recorded import repeated
 
-    if "plan" not in asked.whole or asked.values != asked.file:
-        return None
-    try:
-        return Plan(**asked.whole["plan"]), dict(asked.whole["facts"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise Refused(f"[plan] or [facts] of the file cannot be read: {error}; leave both out to plan anew") from error
+    return repeated(Path(path)) if path and "plan" in asked.whole and asked.values == asked.file else None
 
 
 def closing(summary: dict[str, Any], out: str | None) -> str:
-    scores = ", ".join(f"{key.replace('_', ' ')} {value:.4f}" for key, value in summary.items() if key != "rounds")
+    scores = ", ".join(f"{key.replace('_', ' ')} {value:.4f}" for key, value in summary.items() if "accuracy" in key)
     plural = "s" if summary["rounds"] != 1 else ""
     return f"{summary['rounds']} round{plural}: {scores or 'not evaluated'}" + (f"\nkept in {out}" if out else "")

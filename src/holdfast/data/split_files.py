@@ -41,7 +41,9 @@ def write(path: Path, head: Mapping[str, Any], tables: Mapping[str, Sequence[np.
     own = tables["clients"]
     if isinstance(own, Ranges):
         head, tables = {**head, "ranges": [own.clients, own.each]}, {}
-    content = json.dumps({"version": VERSION, **head}, indent=1)[:-2]
+    head = {"version": VERSION, **head}
+    head["seal"] = seal({**head, **{name: [row.tolist() for row in rows] for name, rows in tables.items()}})
+    content = json.dumps(head, indent=1)[:-2]
     for name, rows in tables.items():
         lines = ",\n".join(json.dumps(row.tolist(), separators=(",", ":")) for row in rows)
         content += f',\n "{name}": [\n{lines}\n ]'
@@ -55,6 +57,12 @@ def write(path: Path, head: Mapping[str, Any], tables: Mapping[str, Sequence[np.
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def seal(stored: Mapping[str, Any]) -> str:
+    """sha256 of all that is in the file, but for the rows, which have their own hash."""
+    told = {key: value for key, value in stored.items() if key not in ("clients", "tests", "seal")}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def read(path: Path) -> tuple[str, int, Dealt]:
@@ -79,6 +87,8 @@ def read(path: Path) -> tuple[str, int, Dealt]:
     found = digest(*dealt)
     if found != stored["hash"]:
         raise Refused(f"it is damaged (hash says {stored['hash'][:12]}, the indices give {found[:12]})")
+    if "seal" in stored and stored["seal"] != seal(stored):  # older files have none
+        raise Refused("it is damaged (what stands beside the indices is not what its seal says)")
     return stored["text"], stored["seed"], dealt
 
 

@@ -99,8 +99,9 @@ class Split:
         """Reads what `save` wrote and verifies its hash."""
         try:
             text, seed, dealt = split_files.read(Path(path))
-        except (OSError, ValueError) as error:  # ValueError: Refused, broken JSON, broken UTF-8
-            raise Refused(f"cannot use {path} as a split: {error}; make the split anew or restore the file") from error
+        except (OSError, ValueError, RecursionError) as error:  # ValueError: Refused, broken JSON, broken UTF-8
+            said = error.strerror if isinstance(error, OSError) else error
+            raise Refused(f"cannot use {path} as a split: {said}; make the split anew or restore the file") from error
         return cls(text, dealt.clients, seed, dealt.tests, dealt.tests_from)
 
 

@@ -49,6 +49,8 @@ def choose(model: str, size: int, cohort: int, device: str, taken: bool = False)
     rows = [row for row in measured() if row["model"] == model]
     row = min(rows, key=lambda row: abs(math.log(row["size"] / size)) + abs(math.log(row["cohort"] / cohort)))
     speed, at = f"{row['ratio']:.2f}x the speed of loop", f"with {row['cohort']} clients and {row['size']} inputs"
+    if (row["size"], row["cohort"]) != (size, cohort):
+        at += ", the nearest measured"
     faster = row["ratio"] > 1
     if taken:
         said = f"taken for {model}, which was measured {speed}{'' if faster else ' batched'} {at}"

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast import rows as records
 from holdfast.errors import Refused
 
 TABLES = ("run", "plan", "facts", "sheet")
 SHEET = ("model", "down", "up", "memory", "state", "passes", "forwards", "individual")
 METRICS = ("accuracy", "personal_accuracy")
+ADVICE = "restore it, or leave that run out"
 DEPTH = 2  # how far below a given folder runs are looked for
 
 
@@ -52,6 +54,11 @@ class RunView:
         return [(row["round"], row[self.metric]) for row in self.metrics if is_number(row.get(self.metric))]
 
     @property
+    def broken(self) -> int:
+        """The first round that diverged; 0 if none did."""
+        return records.broke(self.metrics)
+
+    @property
     def bytes(self) -> int:
         return sum(row["bytes_down"] + row["bytes_up"] for row in self.metrics)
 
@@ -79,6 +86,8 @@ def load(folder: Path) -> RunView:
         raise Refused(f"{folder} is not the folder of a run: it has no run.toml; give the folder that --out named")
     tables = recipe(folder / "run.toml")
     metrics = rows(folder / "metrics.jsonl")
+    if not metrics and any(folder.glob("checkpoint/[0-9]*")):
+        raise Refused(f"{folder / 'metrics.jsonl'} has no row, and rounds were done; {ADVICE}")
     if not metrics:
         raise Refused(f"{folder} has no round done yet; go on with it by holdfast run --out {folder} --resume")
     split = stored_split(folder / "split.json")
@@ -89,21 +98,12 @@ def load(folder: Path) -> RunView:
 
 
 def damaged(path: Path, reason: str) -> Refused:
-    return Refused(f"{path} cannot be read: {reason}; restore it, or leave that run out")
-
-
-def content(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise damaged(path, "it is not UTF-8 text") from error
-    except OSError as error:
-        raise damaged(path, error.strerror or str(error)) from error
+    return records.damaged(path, reason, ADVICE)
 
 
 def recipe(path: Path) -> dict[str, dict[str, Any]]:
     try:
-        tables = tomllib.loads(content(path))
+        tables = tomllib.loads(records.content(path, ADVICE))
     except tomllib.TOMLDecodeError as error:
         raise damaged(path, str(error)) from error
     problems = [f"it has no table [{name}]" for name in TABLES if not isinstance(tables.get(name), dict)]
@@ -118,32 +118,25 @@ def recipe(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    """One object a round. A last line without its end is of a round that was just being written."""
-    if not path.exists():
-        return []
-    found: list[dict[str, Any]] = []
-    whole = content(path).rpartition("\n")[0]
-    for number, line in enumerate(whole.split("\n") if whole else [], 1):
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise damaged(path, f"line {number} is torn") from error
-        least = found[-1]["round"] + 1 if found else 1
-        if not isinstance(row, dict) or type(row.get("round")) is not int or row["round"] < least:
-            raise damaged(path, f"line {number} is not the row of round {least} or a later one")
+    """One object a round, with the bytes that it took."""
+    found = records.read(path, ADVICE)
+    for number, row in enumerate(found, 1):
         if not all(is_number(row.get(key)) for key in ("bytes_down", "bytes_up")):
             raise damaged(path, f"line {number} has no bytes_down or bytes_up")
-        found.append(row)
     return found
 
 
 def stored_split(path: Path) -> dict[str, Any]:
+    from holdfast.data import split_files  # which loads numpy; nothing else here does
+
     try:
-        split = json.loads(content(path))
+        split = json.loads(records.content(path, ADVICE))
     except ValueError as error:
         raise damaged(path, "it is torn") from error
-    if not isinstance(split, dict) or not isinstance(split.get("hash"), str):
-        raise damaged(path, "it has no hash")
+    try:
+        split_files.read(path)
+    except Refused as refused:
+        raise damaged(path, str(refused)) from refused
     table = split.get("counts", [])
     sound = isinstance(table, list) and all(isinstance(row, list) for row in table)
     if not sound or len({len(row) for row in table}) > 1 or any(type(n) is not int or n < 0 for r in table for n in r):

@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.report.figures import MINUS, TAIL, Spread, closing, listed, over_seeds, ranges, score, several, tenth
 from holdfast.report.gather import Group, RunView, differing
+from holdfast.rows import WRECK
 from holdfast.statistics import interval, mean
 
 METRIC = {
@@ -98,7 +99,7 @@ def paired(first: Group, second: Group) -> list[float] | None:
 def notes(groups: Sequence[Group]) -> list[str]:
     views = all_runs(groups)
     checks: list[Callable[[Sequence[Group], Runs], Iterator[str]]] = [
-        measured, chosen, seeds, unfinished, settings, splits, start, holes, machines,
+        measured, chosen, seeds, unfinished, diverged, settings, splits, start, holes, machines,
     ]  # fmt: skip
     return [note for check in checks for note in check(groups, views)]
 
@@ -154,6 +155,12 @@ def unfinished(groups: Sequence[Group], views: Runs) -> Iterator[str]:
     silent = [str(view.folder) for view in views if not view.scores]
     if silent:
         yield f"Not evaluated yet: {listed(silent)}."
+
+
+def diverged(groups: Sequence[Group], views: Runs) -> Iterator[str]:
+    broken = [f"{view.folder} (round {view.broken})" for view in views if view.broken]
+    if broken:
+        yield f"Diverged, from the first round with {WRECK}: {listed(broken)}. Figures of such a run mean nothing."
 
 
 def settings(groups: Sequence[Group], views: Runs) -> Iterator[str]:

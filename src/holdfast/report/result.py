@@ -73,6 +73,7 @@ def own_row(group: Group, index: int, target: float | None, ends: tuple[float, f
     kept = counted(group)
     ended = sum(view.finished for view in group.runs)
     runs = str(len(kept.runs)) if ended == len(group.runs) else f"{ended} of {len(group.runs)} finished"
+    runs += f", {broken} diverged" if (broken := sum(bool(view.broken) for view in kept.runs)) else ""
     columns: list[tuple[Callable[[RunView], float], Callable[[float], str]]] = [
         (best, score), (last, score), (closing, score), (lambda view: view.bytes, size),
     ]  # fmt: skip

@@ -94,7 +94,7 @@ def added(
         classes = torch.bincount(labels, minlength=s.shape[1])
 
     def run(text: str) -> tuple[float, dict[str, Tensor]]:
-        def table(index: Tensor, live: Tensor) -> Batch:
+        def table(index: Tensor, live: Tensor, *_: object) -> Batch:
             return Batch(index, labels[index], live)
 
         task = Task.of(Table(s, f.to(F64)), dtype=F64)
