@@ -138,7 +138,7 @@ def aim(frame: Frame, target: float | None) -> str:
     if target is None or not frame.y.lo <= target <= frame.y.hi:
         return ""
     at, end = frame.py(target), frame.width - frame.right
-    text = f'<text class="tick" x="{frame.left + 6}" y="{at - 6:g}">target {escape(percent(target))} %</text>'
+    text = f'<text class="tick" x="{frame.left + 6}" y="{at - 6:g}">target {escape(percent(round(target, 4)))} %</text>'
     return f'<path class="target" d="M{frame.left} {at}H{end}"/>{text}'
 
 
