@@ -28,13 +28,15 @@ def code(text: str) -> str:
 
 
 def sets() -> list[str]:
-    rows = []
+    rows, notes = [], dict[str, list[str]]()
     for entry in catalog().values():
-        told = entry.title + (f"; {entry.note}" if entry.note else "")
+        if entry.note:
+            notes.setdefault(entry.note, []).append(code(entry.name))
         known = ", ".join(f"{key}={value!r}" for key, value in entry.options.items())
         named = f"[{entry.name}]({entry.home})"
-        rows.append((named, prose(told), cell(entry.samples), code(known), cell(entry.licence)))
-    return table(("name", "what", "training + test samples", "options", "licence"), rows)
+        rows.append((named, prose(entry.title), cell(entry.samples), code(known), cell(entry.licence)))
+    lines = table(("name", "what", "training + test samples", "options", "licence"), rows)
+    return [*lines, *(f"- {', '.join(names)}: {prose(note)}." for note, names in notes.items())]
 
 
 def copies() -> list[str]:
@@ -73,7 +75,7 @@ def splits() -> list[str]:
 
 def published() -> list[str]:
     rows = [(p.id, p.letter, code(p.text), cell(p.used_by)) for p in choices.PUBLISHED]
-    return table(("models-data-metrics B3", "methods-local 3.3", "here", "used by"), rows)
+    return table(("P", "letter", "here", "used by"), rows)
 
 
 def models() -> list[str]:
