@@ -105,6 +105,13 @@ def test_defaults_are_told_as_they_are():
             assert said and said[1] == str(getattr(Run, name)), (name, text)
 
 
+def test_every_option_of_a_data_set_is_told():
+    told = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "data.md").read_text(), re.M)
+    assert {key for text in told for key in re.findall(r"`(\w+)`", text)} == {
+        key for entry in catalog().values() for key in entry.options
+    }
+
+
 def test_links_lead_somewhere():
     for path in [*PAGES, ROOT / "CONTRIBUTING.md"]:
         for link in re.findall(r"\]\(([^):#]+)\)", path.read_text()):
