@@ -106,11 +106,14 @@ def index(told: list[dict[str, Any]]) -> list[str]:
 
 
 def write(folder: Path) -> None:
-    """Only what has changed, so that Sphinx builds only that again; pages of parts that are gone go."""
     told = list(everything())
     made = {"part": part, "preset": preset, "calibration": calibration}
     pages = {name_of(found): made[next(kind for kind in made if kind in found)](found) for found in told}
-    pages["index"] = index(told)
+    tidy(folder, {**pages, "index": index(told)})
+
+
+def tidy(folder: Path, pages: dict[str, list[str]]) -> None:
+    """Only what has changed, so that Sphinx builds only that again; pages of what is gone go."""
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.md"):
         if old.stem not in pages:

@@ -131,9 +131,9 @@ def rounds_to_target(curve: Iterable[tuple[int, float]], target: float) -> float
 
 
 def bits_to_target(cohorts: Sequence[int], down: int, up: int, rounds: float, bits: int = 32) -> float:
-    """The sum over these rounds of bits x |S_t| x (down + up), numbers sent to and from each client.
+    """The sum over these rounds of `bits x |S_t| x (down + up)`, numbers sent to and from each client.
 
-    `cohorts` are the sizes |S_t| of the rounds from the first on; infinity if the target was never reached.
+    `cohorts` are the sizes `|S_t|` of the rounds from the first on; infinity if the target was never reached.
     """
     if rounds == math.inf:
         return math.inf

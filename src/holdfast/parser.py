@@ -10,7 +10,16 @@ from typing import Any, NoReturn
 
 from holdfast import __version__
 
-COMMANDS = ("run", "compare", "explain", "parts", "report", "calibrate", "data")  # each a module of `holdfast.commands`
+COMMANDS = (
+    "run",
+    "compare",
+    "explain",
+    "parts",
+    "list",
+    "data",
+    "report",
+    "calibrate",
+)  # each a module of `holdfast.commands`
 
 
 class Parser(argparse.ArgumentParser):

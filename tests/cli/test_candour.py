@@ -37,7 +37,7 @@ FORWARDS = [
 @pytest.mark.parametrize(("returned", "word"), FORWARDS, ids=[f[0][:40] for f in FORWARDS])
 @pytest.mark.parametrize("engine", ["loop", "batched"])
 def test_a_model_that_returns_something_else(hold, module, tmp_path, returned, word, engine):
-    # data-and-models.md: a torch.nn.Module that returns logits; task.Output: or (logits, features).
+    # docs/models.md: a torch.nn.Module that returns logits; task.Output: or (logits, features).
     name = module(
         "from torch import nn\ndef fail(error): raise error\nclass Mine(nn.Module):\n"
         "    def __init__(self):\n        super().__init__()\n        self.head = nn.Linear(64, 10)\n"

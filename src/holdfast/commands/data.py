@@ -71,7 +71,8 @@ def list_(options: argparse.Namespace) -> int:
         print(f"  {row['name']:<16} {row['title']}")
         print(f"  {'':<16} {row['samples']}; licence: {row['licence']}")
         print(f"  {'':<16} {told(row)}")
-    print("and your own: folder(path='...') images in class folders, npz(path='...') arrays, package.module:callable")
+    print("made: synthetic(alpha=1, beta=1, clients=100), by rule and seed, with the split own")
+    print("your own: folder(path='...') images in class folders, npz(path='...') arrays, package.module:callable")
     return 0
 
 

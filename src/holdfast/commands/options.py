@@ -9,16 +9,25 @@ from typing import Any
 
 # name, type, help; no defaults here, so that a resumed run can tell what was given
 OPTIONS: tuple[tuple[str, Any, str], ...] = (
-    ("data", str, "a data set (digits), or package.module:callable"),
-    ("split", str, "iid, dirichlet, classes with options, or a split.json (dirichlet(alpha=0.1, clients=100))"),
+    (
+        "data",
+        str,
+        "of `holdfast data list`, synthetic(...), folder(path='...'), npz(path='...'), "
+        "or package.module:callable (digits)",
+    ),
+    ("split", str, "of `holdfast list split`, or a split.json (dirichlet(alpha=0.1, clients=100))"),
     (
         "augment",
         str,
-        "what is done to training images: 'crop(pad=4) + flip', autoaugment, or a code base's name (none)",
+        "what is done to training images, such as 'crop(pad=4) + flip', of `holdfast list augment` (none)",
     ),
-    ("normalize", str, "constants that normalise: data, the training samples' own, or a code base's name (data)"),
+    (
+        "normalize",
+        str,
+        "constants that normalise, of `holdfast list normalize`, or data, the training samples' own (data)",
+    ),
     ("data-dir", str, "where data sets lie ($HOLDFAST_DATA, else ~/.cache/holdfast)"),
-    ("model", str, "logreg, mlp, cnn, resnet20 with options, or package.module:callable (cnn)"),
+    ("model", str, "of `holdfast list model`, timm:NAME, torchvision:NAME, or package.module:callable (cnn)"),
     ("rounds", int, "rounds in all (50)"),
     ("cohort", str, "clients a round: a number, or bernoulli(0.1) (10)"),
     ("epochs", int, "local epochs a round (5)"),

@@ -29,19 +29,34 @@ NORMALISE, NONE = "normalise", "none"
 
 # What the code bases do; models-data-metrics.md B2, methods-local.md 3.1 and 3.4. Those without a line do nothing.
 PRESETS = {
-    "fl_simulator": "normalise + flip + crop(pad=4, p=0.5)",  # FedLESAM, FedDyn, FedDC too
+    "fl_simulator": "normalise + flip + crop(pad=4, p=0.5)",
     "fl_simulator_tiny": "normalise + flip + crop(pad=8, p=0.5)",
     "feddecorr": "crop(pad=4) + flip",
     "feddecorr_auto": "crop(pad=4) + flip + autoaugment",
     "feddecorr_tiny": "autoaugment",
-    "fedgh": "crop(pad=4) + flip + autoaugment",  # the paper: on all data sets
+    "fedgh": "crop(pad=4) + flip + autoaugment",
     "fedgh_tiny": "autoaugment",
     "moon_cifar10": "crop(pad=4, border='reflect') + flip",
     "moon_cifar100": "crop(pad=4) + flip + rotate(degrees=15)",
     "feduv_stl10": "crop(pad=4) + flip",
     "fedsam": "crop(pad=4) + flip",
-    "fedgloss": "crop(pad=4) + flip",  # its code draws once a batch: give all rows of a batch one key for that
+    "fedgloss": "crop(pad=4) + flip",
     "fedsol": "crop(pad=4) + flip + normalise + cutout(size=16)",
+}
+WHOSE = {  # presets, whose they are and on which data
+    "fl_simulator": "FL-Simulator (FedSMOO), FedLESAM, FedDyn and FedDC on CIFAR; padded with zeros that are the mean",
+    "fl_simulator_tiny": "FL-Simulator and FedLESAM on Tiny-ImageNet",
+    "feddecorr": "FedDecorr on CIFAR without AutoAugment",
+    "feddecorr_auto": "FedDecorr on CIFAR with AutoAugment",
+    "feddecorr_tiny": "FedDecorr on Tiny-ImageNet: AutoAugment alone",
+    "fedgh": "FedGH on CIFAR; its paper has AutoAugment on all data sets",
+    "fedgh_tiny": "FedGH on Tiny-ImageNet",
+    "moon_cifar10": "MOON on CIFAR-10; the border is mirrored",
+    "moon_cifar100": "MOON on CIFAR-100",
+    "feduv_stl10": "FedUV on STL-10; it has none on CIFAR",
+    "fedsam": "FedSAM on CIFAR",
+    "fedgloss": "FedGloSS on CIFAR; its code draws once a batch, here every image has its own draw",
+    "fedsol": "FedSOL on CIFAR-10",
 }
 
 

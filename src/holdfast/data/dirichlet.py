@@ -40,7 +40,7 @@ def dirichlet(
     min_size: int | str = 10,
     sigma: float = 0.0,
 ) -> Dealt:
-    """Label skew: the smaller alpha, the fewer classes a client sees. `rule` says how; see RULES below.
+    """Label skew: the smaller alpha, the fewer classes a client sees. `rule` says how.
 
     `empty='allow'` lets 'classwise' and 'plain' leave clients without samples; `min_size` is the smallest client of
     'minimum', 'classes' being as many samples as the data has classes; `sigma` > 0 gives 'balanced' and 'recycled'

@@ -32,10 +32,10 @@ CONSTANTS: dict[str, Constants] = {
     "moon_cifar100": FEDDECORR_CIFAR100,
     "moon_tiny": HALF,
     "fl_simulator_mnist": ((0.1307,), (0.3081,)),
-    "fl_simulator_cifar10": FL_SIMULATOR_CIFAR10,  # FedLESAM, FedDyn and FedDC have the same
+    "fl_simulator_cifar10": FL_SIMULATOR_CIFAR10,
     "fl_simulator_cifar100": FL_SIMULATOR_CIFAR100,
     "fl_simulator_tiny": HALF,
-    "fedlaw": HALF,  # and FedAWA, FedLWS: on every data set
+    "fedlaw": HALF,
     "fedawa": HALF,
     "fedlws": HALF,
     "feduv_cifar10": ((0.4914, 0.4822, 0.4465), (0.247, 0.243, 0.261)),
@@ -44,10 +44,35 @@ CONSTANTS: dict[str, Constants] = {
     "fedgloss_cifar100": ((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
     "fedsam_cifar10": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
     "fedsol_cifar10": ((0.49139968, 0.48215827, 0.44653124), (0.24703233, 0.24348505, 0.26158768)),
-    "simple_fl_cifar": ((120.70748 / 255,), (64.150024 / 255,)),  # one number for all channels
-    # Both are of 1 - pixel, ink high, as the loaders of these code bases turn the image over.
+    "simple_fl_cifar": ((120.70748 / 255,), (64.150024 / 255,)),
     "simple_fl_femnist": ((0.03650044,), (0.1602474,)),
-    "wenzhu_femnist": HALF,  # written there as (0.5 - pixel) / 0.5, which is the same
+    "wenzhu_femnist": HALF,
+}
+INK = "of 1 - pixel, ink high, as its loader turns the image over"
+WHOSE = {  # constants, whose they are
+    "half": "a half and a half, for any data",
+    "feddecorr_cifar10": "FedDecorr on CIFAR-10, which FedGH builds on",
+    "feddecorr_cifar100": "FedDecorr on CIFAR-100, which FedGH builds on",
+    "feddecorr_tiny": "FedDecorr on Tiny-ImageNet, which FedGH builds on",
+    "moon_cifar10": "MOON on CIFAR-10",
+    "moon_cifar100": "MOON on CIFAR-100",
+    "moon_tiny": "MOON on Tiny-ImageNet",
+    "fl_simulator_mnist": "FL-Simulator on MNIST",
+    "fl_simulator_cifar10": "FL-Simulator (FedSMOO), FedLESAM, FedDyn and FedDC on CIFAR-10",
+    "fl_simulator_cifar100": "FL-Simulator (FedSMOO), FedLESAM, FedDyn and FedDC on CIFAR-100",
+    "fl_simulator_tiny": "FL-Simulator and FedLESAM on Tiny-ImageNet",
+    "fedlaw": "FedLAW on every data set",
+    "fedawa": "FedAWA on every data set",
+    "fedlws": "FedLWS on every data set",
+    "feduv_cifar10": "FedUV on CIFAR-10",
+    "feduv_stl10": "FedUV on STL-10",
+    "fedgloss_cifar10": "FedGloSS on CIFAR-10",
+    "fedgloss_cifar100": "FedGloSS on CIFAR-100",
+    "fedsam_cifar10": "FedSAM on CIFAR-10",
+    "fedsol_cifar10": "FedSOL on CIFAR-10",
+    "simple_fl_cifar": "simple-FL (FedEve) on CIFAR; one number for all channels",
+    "simple_fl_femnist": f"simple-FL (FedEve) on FEMNIST; {INK}",
+    "wenzhu_femnist": f"wenzhu23333's repository (FedFFT) on FEMNIST, written there (0.5 - pixel)/0.5; {INK}",
 }
 
 

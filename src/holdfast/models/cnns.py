@@ -59,7 +59,10 @@ def dense(*widths: int) -> list[nn.Module]:
 
 
 def twoconv(shape: tuple[int, ...], classes: int, *, form: str = "reddi") -> nn.Module:
-    """form='reddi': Reddi et al. 2021 (FedGH's CIFAR-10 network), dropout, Glorot normal; 'eve': FedEve's later CNN."""
+    """Two convolutions; form='reddi': Reddi et al. 2021 (FedGH's CIFAR-10 network), 'eve': FedEve's later CNN.
+
+    'reddi' has dropout and Glorot's normal initialisation, 'eve' neither.
+    """
     windows = ((3, 1, 0), (3, 1, 0), POOL)
     pixels = checked("twoconv", shape, windows, *choice_problems("twoconv", "form", form, ("reddi", "eve")))
     body: list[nn.Module] = [nn.Conv2d(shape[0], 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2)]
@@ -96,7 +99,7 @@ def dyn_cnn(shape: tuple[int, ...], classes: int) -> nn.Module:
 
 
 def lenet(shape: tuple[int, ...], classes: int, *, form: str = "eve") -> nn.Module:
-    """form='eve': what FedEve's code calls LeNet-5 (6 and 10 channels, dropout); 'classic': LeCun's 6-16-120-84."""
+    """A LeNet; form='eve': what FedEve's code calls LeNet-5, 6-10-100 with dropout, 'classic': LeCun's 6-16-120-84."""
     kernel, padding, channels = (3, 0, 10) if form == "eve" else (5, 2, 16)
     windows = ((kernel, 1, padding), POOL, (kernel, 1, 0), POOL)
     pixels = checked("lenet", shape, windows, *choice_problems("lenet", "form", form, ("eve", "classic")))

@@ -69,6 +69,7 @@ class DenseNet(nn.Module):
 
 
 def densenet121(shape: tuple[int, ...], classes: int, *, norm: str = "gn", groups: int = 2) -> nn.Module:
+    """FedLAW's and FedAWA's DenseNet-121 for small images."""
     problems = image_problems("densenet121", shape, WINDOWS)
     problems += norm_problems("densenet121", norm, groups, GROWTH, ("gn", "bn"))
     if problems:

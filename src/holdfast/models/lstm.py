@@ -94,7 +94,10 @@ class CharLSTM(nn.Module):
 
 
 def charlstm(shape: tuple[int, ...], classes: int, codes: tuple[int, ...], *, form: str = "wenzhu") -> nn.Module:
-    """form='wenzhu': 256 units, dropout .5; 'leaf': one bias a gate, TensorFlow's initialisation; 'dyn': 100 units."""
+    """An LSTM of two layers for characters; form='wenzhu': 256 units, dropout .5, 'leaf': LEAF's, 'dyn': FedDyn's.
+
+    'leaf' has 256 units, one bias a gate and TensorFlow's initialisation, 'dyn' 100 units; both have no dropout.
+    """
     problems = code_problems("charlstm", shape, codes) + choice_problems("charlstm", "form", form, tuple(FORMS))
     if problems:
         raise Refused(*problems)

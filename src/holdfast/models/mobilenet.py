@@ -61,6 +61,7 @@ class MobileNetV2(nn.Module):
 
 
 def mobilenetv2(shape: tuple[int, ...], classes: int, *, norm: str = "bn", groups: int = 2) -> nn.Module:
+    """FedDecorr's MobileNetV2 for small images, FedGH's network on CIFAR-100 and Tiny-ImageNet."""
     problems = image_problems("mobilenetv2", shape)
     problems += norm_problems("mobilenetv2", norm, groups, 8, ("gn", "bn"))
     if problems:

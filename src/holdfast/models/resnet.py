@@ -85,7 +85,7 @@ class SmallResNet(nn.Module):
 def resnet20(
     shape: tuple[int, ...], classes: int, *, norm: str = "gn", groups: int = 2, shortcut: str = "conv"
 ) -> nn.Module:
-    """shortcut='conv': FedLAW's, PyTorch's initialisation; 'zero': that of FedDecorr and FedEve, Kaiming normal."""
+    """ResNet-20 for small images; shortcut='conv': FedLAW's, 'zero': FedDecorr's and FedEve's (Kaiming normal)."""
     problems = image_problems("resnet20", shape) + choice_problems("resnet20", "shortcut", shortcut, SHORTCUTS)
     problems += norm_problems("resnet20", norm, groups, WIDTHS[0], ("gn", "bn"))
     if problems:

@@ -75,7 +75,7 @@ class ResNet18(nn.Module):
 def resnet18(
     shape: tuple[int, ...], classes: int, *, stem: str = "imagenet", norm: str = "gn", groups: int = 2
 ) -> nn.Module:
-    """stem='imagenet': 7x7 and max-pool, torchvision's initialisation; '3x3': no pooling; 'awa': 3x3 and max-pool."""
+    """ResNet-18; stem='imagenet': torchvision's, 7x7 and max-pool; '3x3': no pooling; 'awa': 3x3 and max-pool."""
     problems = image_problems("resnet18", shape) + choice_problems("resnet18", "stem", stem, tuple(STEMS))
     problems += norm_problems("resnet18", norm, groups, WIDTHS[0], ("gn", "bn"))
     if problems:

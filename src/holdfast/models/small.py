@@ -65,10 +65,12 @@ class CNN(nn.Module):
 
 
 def logreg(shape: tuple[int, ...], classes: int) -> nn.Module:
+    """Logistic regression on the flattened sample."""
     return LogReg(shape, classes)
 
 
 def mlp(shape: tuple[int, ...], classes: int, *, hidden: int = 64, layers: int = 2) -> nn.Module:
+    """A perceptron: `layers` hidden layers of `hidden` units with ReLU, then the head."""
     problems = count_problems("hidden", hidden) + count_problems("layers", layers)
     if problems:
         raise Refused(*problems)
@@ -76,6 +78,7 @@ def mlp(shape: tuple[int, ...], classes: int, *, hidden: int = 64, layers: int =
 
 
 def cnn(shape: tuple[int, ...], classes: int, *, width: int = 16, norm: str = "gn", groups: int = 2) -> nn.Module:
+    """Two 3x3 convolutions, pooled to 4x4, 64 hidden units, the head; for images of any size, ours."""
     problems = image_problems("cnn", shape) + count_problems("width", width)
     problems += norm_problems("cnn", norm, groups, width, NORMS)
     if problems:

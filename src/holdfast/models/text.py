@@ -65,6 +65,7 @@ def textcnn(
     shape: tuple[int, ...], classes: int, codes: tuple[int, ...], *, width: int = 32, channels: int = 100,
     dropout: float = 0.5,
 ) -> nn.Module:  # fmt: skip
+    """Convolutions over 3, 4 and 5 words and their maximum over the text; PFLlib's layers."""
     problems = code_problems("textcnn", shape, codes) + share_problems("dropout", dropout)
     problems += count_problems("width", width) + count_problems("channels", channels)
     if not problems and shape[0] < max(KERNELS):
@@ -75,6 +76,7 @@ def textcnn(
 
 
 def fasttext(shape: tuple[int, ...], classes: int, codes: tuple[int, ...], *, width: int = 32) -> nn.Module:
+    """The mean of the words' vectors and two linear layers; PFLlib's."""
     problems = code_problems("fasttext", shape, codes) + count_problems("width", width)
     if problems:
         raise Refused(*problems)

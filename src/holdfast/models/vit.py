@@ -126,7 +126,10 @@ def as_timm(net: ViT) -> None:
 
 
 def vit(shape: tuple[int, ...], classes: int, *, form: str = "tiny16", patch: int = 0, size: int = 0) -> nn.Module:
-    """form='tiny16' or 'awa'; patch=0: the form's own; size=0: 224 for patches of 16, else that of the images."""
+    """A vision transformer; form='tiny16': timm's vit_tiny_patch16_224, 'awa': FedAWA's.
+
+    patch=0: the form's own; size=0: 224 for patches of 16, to which images are enlarged, else that of the images.
+    """
     problems = image_problems("vit", shape) + choice_problems("vit", "form", form, tuple(FORMS))
     problems += count_problems("patch", patch, 0) + count_problems("size", size, 0)
     if problems:
