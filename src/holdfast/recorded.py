@@ -73,6 +73,9 @@ def missing(folder: Path, name: str, kind: str) -> str:
     """What to do where the file is not there by which a run or a comparison is known."""
     said = f"{folder} is not the folder of a {kind}: it has no {name}"
     beside = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
+    other = {"run.toml": "compare", "compare.toml": "run"}[name]
+    if f"{other}.toml" in beside:
+        return f"{said}, but {other}.toml; say holdfast {other} --out {folder} --resume"
     if beside & {"metrics.jsonl", "checkpoint", "split.json", "comparison.json"}:
         return f"{said}, only what a {kind} leaves beside it; {ADVICE}"
     if beside or (folder.exists() and not folder.is_dir()):

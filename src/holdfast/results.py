@@ -112,13 +112,18 @@ def remarks(made: Ready) -> Iterator[str]:
     fed = made.federation
     if fed.longest == 1 and not fed.drift.redraws:
         yield "every client takes one local step a round: parts that act between steps change nothing; see --epochs"
-    unseen = (
-        [] if fed.data.source else sorted(set(fed.data.test_y.unique().tolist()) - set(fed.data.y.unique().tolist()))
-    )
-    if unseen:
-        listed = ", ".join(map(str, unseen[:8])) + (", ..." if len(unseen) > 8 else "")
+    if fed.data.source:
+        return
+    trained, tested = set(fed.data.y.unique().tolist()), set(fed.data.test_y.unique().tolist())
+    if unseen := sorted(tested - trained):
         count = f"the model has {fed.data.classes} classes with them"
-        yield f"test labels that no training sample has: {listed}; nothing can learn them, and {count}"
+        yield f"test labels that no training sample has: {few(unseen)}; nothing can learn them, and {count}"
+    if idle := sorted(set(range(fed.data.classes)) - trained - tested):
+        yield f"labels that no sample has: {few(idle)}; the model has a class for each (labels are counted from 0)"
+
+
+def few(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
 
 
 def kept_round(made: Ready, state: State, folder: Path | None, stopped: threading.Event) -> tuple[Row, bool]:

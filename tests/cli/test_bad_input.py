@@ -241,6 +241,8 @@ DATA = [
     ("def data(): return x, y - 1, x, y", "labels out of range", "-1"),
     ("def data(): return dict(x=x, y=y, test_x=x, test_y=y + 1, classes=3)", "test_y", "labels out of range", "3"),
     ("def data(): return x, y + 0.5, x, y", "no integers"),
+    ("def data(): return x, y * 2**40, x, y", "labels up to 2199023255552", "120 samples", "classes="),
+    ("def data(): return x, y * 1000, x, y * 1000", "labels up to 2000", "classes="),
     ("def data(): return x, y[:-1], x, y", "60", "59", "every sample needs one label"),
     ("def data(): return x[:, 0], y, x[:, 0], y", "shape (60,)"),
     ("def data(): return x, y[:, None], x, y", "reshape(-1)"),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.commands.given import given, placed
-from holdfast.commands.options import EXTRAS, add_file, add_options, number
+from holdfast.commands.options import EXTRAS, add_file, add_options, folder, number
 from holdfast.errors import Refused
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ examples:
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    add_file(command)
+    add_file(command, "the compare.toml of a comparison")
     quiet: Any = argparse.SUPPRESS
     command.add_argument(
         "--methods", default=quiet, help="texts of methods, separated by ';'; the first is the baseline"
@@ -38,7 +38,7 @@ def add(command: argparse.ArgumentParser) -> None:
         "--target", type=number(float), default=quiet, help="accuracy to reach, a share (what the first method reaches)"
     )
     add_options(command)
-    command.add_argument("--out", help="the folder of the comparison", required=True)
+    command.add_argument("--out", type=folder, help="the folder of the comparison", required=True)
     command.add_argument("--resume", action="store_true", help="go on with the comparison in --out")
 
 
@@ -47,7 +47,7 @@ def command(options: argparse.Namespace) -> int:
     if "method" in asked.values:
         place = asked.places["method"]
         said = "a comparison has methods, not a method; write methods = [...] or --methods"
-        raise Refused(f"{place}: {said}" if place else said)
+        raise Refused(*asked.problems, f"{place}: {said}" if place else said)
     from holdfast import agreed, experiment
     from holdfast.compare import compare
     from holdfast.live import Live
@@ -75,6 +75,7 @@ def command(options: argparse.Namespace) -> int:
 
 def write_page(out: Path, found: Comparison) -> Path | None:
     """The page of all runs that have a round, under the names by which their methods were asked for."""
+    from holdfast import agreed
     from holdfast.report import find, grouped, render, write
     from holdfast.table import aim, table, verdict
     from holdfast.text import parse
@@ -90,7 +91,7 @@ def write_page(out: Path, found: Comparison) -> Path | None:
     names = {parse(method).text(full=True): method for method in found.methods}
     groups = [replace(group, label=names.get(group.runs[0].run["method"], group.label)) for group in grouped(views)]
     path = out / "report.html"
-    command = shlex.join(["holdfast", *sys.argv[1:]])
+    command = shlex.join(["holdfast", "compare", str(out / agreed.FILE), "--out", f"{out}-again"])
     write(path, render(groups, title=verdict(found), rows=table(found), target=aim(found), command=command))
     return path
 

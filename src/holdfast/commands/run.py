@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.commands.given import Asked, given, placed
-from holdfast.commands.options import EXTRAS, add_file, add_options
+from holdfast.commands.options import EXTRAS, add_file, add_options, folder
 from holdfast.errors import Refused
 
 EXAMPLES = """\
@@ -27,7 +27,7 @@ def add(command: argparse.ArgumentParser) -> None:
     text = "a sum of parts and presets (fedavg); 'holdfast parts' lists them"
     command.add_argument("--method", default=argparse.SUPPRESS, help=text)
     add_options(command)
-    command.add_argument("--out", help="the run's folder; without it nothing is kept")
+    command.add_argument("--out", type=folder, help="the run's folder; without it nothing is kept")
     command.add_argument("--resume", action="store_true", help="go on with the run in --out")
 
 
@@ -35,9 +35,8 @@ def command(options: argparse.Namespace) -> int:
     asked = given(options)
     extra = {v.key: v.place for v in asked.layers if v.key in EXTRAS}
     if extra:
-        raise Refused(
-            *(f"{place}: '{key}' is an option of holdfast compare, not of run" for key, place in extra.items())
-        )
+        foreign = (f"{place}: '{key}' is an option of holdfast compare, not of run" for key, place in extra.items())
+        raise Refused(*asked.problems, *foreign)
     from holdfast.experiment import Run, alone
     from holdfast.live import Live
     from holdfast.results import go

@@ -91,6 +91,14 @@ def check_labels(name: str, value: Any, classes: int | None, problems: list[str]
     return y
 
 
+def check_count(labels: Sequence[Tensor], problems: list[str]) -> None:
+    """Where no one says how many classes there are, the largest label does. Thousands for few samples are none."""
+    top, many = max(int(y.max()) for y in labels), sum(len(y) for y in labels)
+    if top >= max(many, 1000):
+        said = f"y holds labels up to {top}, and there are {many} samples: labels are 0, 1, 2, ... without gaps"
+        problems.append(f"{said}; number the classes anew, or say classes=")
+
+
 def check_classes(classes: object, problems: list[str]) -> int | None:
     """The number of classes, where one is given."""
     if classes is None or (isinstance(classes, int) and not isinstance(classes, bool) and classes >= 1):

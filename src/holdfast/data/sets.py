@@ -16,6 +16,7 @@ from holdfast.data.check import (
     as_constants,
     check_classes,
     check_columns,
+    check_count,
     check_labels,
     check_samples,
     check_shapes,
@@ -135,6 +136,8 @@ class Dataset:
         labels, test_labels = check_labels("y", y, known, problems), check_labels("test_y", test_y, known, problems)
         check_sizes("x", samples, "y", labels, problems)
         check_sizes("test_x", test_samples, "test_y", test_labels, problems)
+        if not problems and known is None and labels is not None and test_labels is not None:
+            check_count((labels, test_labels), problems)
         if samples is not None:
             check_shapes(samples, test_samples, problems)
         if samples is not None and test_samples is not None:
