@@ -19,8 +19,9 @@ import torch
 from torch import Tensor
 
 from holdfast import __version__
+from holdfast.data.columns import Column
 from holdfast.data.readers.room import LARGE
-from holdfast.data.sets import Column, Dataset
+from holdfast.data.sets import Dataset
 from holdfast.errors import Failed, Refused
 
 FORMAT = 1
