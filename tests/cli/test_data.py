@@ -1,5 +1,6 @@
 """`holdfast data`: what it prints, its exit codes, and that a run finds what was imported."""
 
+import hashlib
 import importlib
 import json
 import os
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+import holdfast
 
 DATA = str(Path(__file__).parents[1] / "data")
 if DATA not in sys.path:
@@ -46,6 +49,53 @@ def test_list_tells_each_set_with_its_licence_and_the_way_to_it(hold, data_folde
     assert rows["digits"]["state"] == "ships" and rows["dermamnist"]["licence"] == "CC BY-NC 4.0"
     assert rows["pacs"]["options"] == {"image_size": 64, "test": 0.2} and rows["pacs"]["cite"].startswith("@")
     assert not data_folder.exists(), "listing writes nothing"
+    for name in ("femnist", "mnist_writers"):  # which also say how to get another form
+        at = next(k for k, line in enumerate(lines) if line.startswith(f"  {name} "))
+        assert lines[at + 2].strip() == f"not here; holdfast data import {name} --download"
+    assert {"digits", "synthetic", "folder", "npz"} <= set(rows)
+
+
+def test_checksums_and_citations_are_told(hold):
+    rows = {row["name"]: row for row in hold("data list --json").rows}
+    # torchvision/datasets/cifar.py has this md5.
+    first = {"name": "cifar-10-python.tar.gz", "md5": "c58f30108f718f92721af3b95e74349a", "sha256": "",
+             "size": 170498071, "url": "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"}  # fmt: skip
+    assert rows["cifar10"]["files"][0] == first and len(rows["cifar10"]["files"]) == 8
+    listed = hold("data list").out
+    assert "checksums: md5 c58f30108f718f92721af3b95e74349a  cifar-10-python.tar.gz (and 7 more: data show" in listed
+    assert sum(line.strip().startswith("checksums: ") for line in listed.splitlines()) == len(rows) - 3
+    shown = hold("data show cifar10").out
+    assert all(f"md5 {file['md5']}  {file['name']}" in shown for file in rows["cifar10"]["files"])
+    assert "checksums  none published\n" in hold("data show pacs").out
+    assert "none published  HAM10000_images_part_1.zip" in hold("data show ham10000").out
+    assert "sha256 fe1ed5a502cea3a952eb105920bff8cffb32836b5173cb18a57a32c3606f3ea0" in hold("data show femnist").out
+    (digits,) = rows["digits"]["files"]
+    file = Path(holdfast.__file__ or "").parent / "data" / digits["name"]
+    assert digits["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest() and digits["sha256"] in listed
+    assert "@misc{alpaydin1998" in hold("data show digits").out
+    assert all(row["cite"].startswith("@") for name, row in rows.items() if name not in ("folder", "npz"))
+
+
+def test_what_needs_no_copy_is_shown(hold, tmp_path):
+    shown = hold("data show synthetic(clients=1000)")
+    assert shown.code == 0 and "clients=1000" in shown.out and "50,000 to train and 2,000 to test" in shown.out
+    assert "a client's samples are made in every round" in shown.out
+    for name in ("npz", "folder"):
+        shown = hold(f"data show {name}")
+        assert shown.code == 0 and f"{name}(path='...')" in shown.out and "to train and" not in shown.out
+    np.savez(tmp_path / "a.npz", x=np.eye(6), y=np.arange(6), test_x=np.eye(6), test_y=np.arange(6), site=np.arange(6))
+    shown = hold(["data", "show", f"npz(path='{tmp_path}/a.npz')"])
+    assert "6 to train and 6 to test" in shown.out and "site (6)" in shown.out
+    assert hold("data show npz(pth=3)").code == 2
+
+
+def test_the_memory_plan_tells_of_the_normalised_copy(hold):
+    (row,) = hold("data show digits --json").rows
+    assert row["normalized_bytes"] == 1437 * 64 * 4
+    part = "a run without augmentation adds 0.4 MB, the training samples normalised once in float32"
+    assert part in hold("data show digits").out
+    (row,) = hold("data show synthetic --json").rows
+    assert row["normalized_bytes"] == 0
 
 
 def test_import_show_verify_and_run(hold, cifar, data_folder):
@@ -155,6 +205,12 @@ def test_options_have_a_copy_of_their_own(hold, tmp_path, data_folder):
     (row,) = hold(["data", "show", "pacs(image_size=8)", "--json"]).rows
     assert (row["shape"], row["columns"], row["train"], row["test"]) == ([3, 8, 8], {"domain": 4}, 16, 4)
     assert "as imported" in hold("data verify pacs").out
+    (row,) = hold(["data", "show", "pacs(image_size=16)", "--json"]).rows
+    other = str(data_folder / "sets" / "pacs,image_size=8")
+    assert (row["state"], row["paths"], row["others"]) == ("missing", [], [other])
+    assert row["get"][0] == 'holdfast data import PATH --name "pacs(image_size=16)"'
+    shown = hold(["data", "show", "pacs(image_size=16)"]).out
+    assert f"with other options: {other}" in shown and "imported: " not in shown
 
 
 def test_the_shipped_digits_are_shown(hold):

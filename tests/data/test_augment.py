@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from holdfast.data.augment import PRESETS, augmentation, row_keys
+from holdfast.data.normal import CONSTANTS
 from holdfast.data.plan import keys
 from holdfast.data.sets import digits
 from holdfast.errors import Refused
@@ -129,7 +130,7 @@ def test_cutout_is_fedsols_square():
     assert chi_square(np.bincount(SIDE * place[:, 0] + place[:, 1], minlength=SIDE**2)) < CHI2[143]
 
 
-EVERY = sorted({*PRESETS.values(), "rotate(degrees=90)", "autoaugment + flip(p=0.3)"})
+EVERY = sorted({*PRESETS.values(), "rotate(degrees=90)", "autoaugment + flip(p=0.3)"} - {"none"})
 
 
 @pytest.mark.parametrize("text", EVERY)
@@ -203,6 +204,18 @@ def test_equal_augmentations_have_equal_texts(text, canonical):
     made = augmentation(text)
     assert made.text == canonical and augmentation(canonical) == made and hash(made) == hash(augmentation(canonical))
     assert bool(made) == (canonical != "none")
+
+
+def test_a_code_base_has_its_augmentation_by_the_name_of_its_constants():
+    """models-data-metrics.md B2: FedLAW's family, FedUV on CIFAR, MOON on Tiny, simple-FL and wenzhu do nothing."""
+    lacking = [name for name in CONSTANTS if name not in PRESETS]
+    assert lacking == ["half", "fl_simulator_mnist"], "the one is no code base; of the other nothing is stated"
+    nothing = {name for name, text in PRESETS.items() if text == "none"}
+    assert nothing == {"fedlaw", "fedawa", "fedlws", "moon_tiny", "feduv_cifar10", "simple_fl_cifar",
+                       "simple_fl_femnist", "wenzhu_femnist"}  # fmt: skip
+    assert not any(map(augmentation, nothing))
+    assert PRESETS["feddecorr_cifar10"] == "crop(pad=4) + flip"
+    assert PRESETS["feddecorr_cifar100"] == "crop(pad=4) + flip + autoaugment"
 
 
 def test_every_preset_reads_back():

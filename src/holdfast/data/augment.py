@@ -27,7 +27,8 @@ STEPS: dict[str, type[Step]] = {
 }  # fmt: skip
 NORMALISE, NONE = "normalise", "none"
 
-# What the code bases do; models-data-metrics.md B2, methods-local.md 3.1 and 3.4. Those without a line do nothing.
+# What the code bases do; models-data-metrics.md B2, methods-local.md 3.1 and 3.4. Every code base of normal.CONSTANTS
+# has its name here too, but for fl_simulator_mnist, of which nothing is stated.
 PRESETS = {
     "fl_simulator": "normalise + flip + crop(pad=4, p=0.5)",  # FedLESAM, FedDyn, FedDC too
     "fl_simulator_tiny": "normalise + flip + crop(pad=8, p=0.5)",
@@ -42,6 +43,16 @@ PRESETS = {
     "fedsam": "crop(pad=4) + flip",
     "fedgloss": "crop(pad=4) + flip",  # its code draws once a batch: give all rows of a batch one key for that
     "fedsol": "crop(pad=4) + flip + normalise + cutout(size=16)",
+}
+PRESETS |= {
+    **dict.fromkeys(("fl_simulator_cifar10", "fl_simulator_cifar100"), PRESETS["fl_simulator"]),
+    "feddecorr_cifar10": PRESETS["feddecorr"],  # its scripts have AutoAugment for CIFAR-100 and Tiny-ImageNet only
+    "feddecorr_cifar100": PRESETS["feddecorr_auto"],
+    **dict.fromkeys(("fedgloss_cifar10", "fedgloss_cifar100"), PRESETS["fedgloss"]),
+    "fedsam_cifar10": PRESETS["fedsam"],
+    "fedsol_cifar10": PRESETS["fedsol"],
+    **dict.fromkeys(("fedlaw", "fedawa", "fedlws", "moon_tiny", "feduv_cifar10"), NONE),
+    **dict.fromkeys(("simple_fl_cifar", "simple_fl_femnist", "wenzhu_femnist"), NONE),
 }
 
 

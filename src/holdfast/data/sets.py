@@ -151,6 +151,14 @@ def digits() -> Dataset:
 SETS: dict[str, Callable[..., Dataset]] = {"digits": digits}
 
 
+def own_sets() -> dict[str, Callable[..., Dataset]]:
+    """Sets that need no copy in a data folder."""
+    from holdfast.data import files
+    from holdfast.data.synthetic import synthetic
+
+    return {**SETS, **files.SETS, "synthetic": synthetic}
+
+
 def load(name: str, options: Mapping[str, Any], data_dir: str | os.PathLike[str] | None = None) -> Dataset:
     """The set of this name, or what `package.module:callable` returns when called with the options.
 
@@ -158,14 +166,13 @@ def load(name: str, options: Mapping[str, Any], data_dir: str | os.PathLike[str]
     else the user's cache folder. A callable returns a Dataset, a tuple (x, y, test_x, test_y), or a dict of these names
     and any other argument of `Dataset.of`.
     """
-    from holdfast.data import bring, files
+    from holdfast.data import bring
     from holdfast.data.catalog import catalog
-    from holdfast.data.synthetic import synthetic
 
     text = expression(name, options)
     if name in catalog():
         return replace(bring.load(name, options, data_dir), name=text)
-    own = {**SETS, **files.SETS, "synthetic": synthetic}
+    own = own_sets()
     if name not in own and ":" not in name:
         known = nearest(name, [*own, *catalog()])
         raise Refused(f"unknown data set '{name}': {known}; your own is named 'package.module:callable'")
