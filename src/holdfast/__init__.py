@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.api import run
+    from holdfast.data.columns import Column
     from holdfast.data.sets import Dataset
     from holdfast.errors import Failed, Refused
     from holdfast.experiment import Run
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
     from holdfast.text import parse
 
 __version__ = "0.1.0.dev0"
-__all__ = ["Dataset", "Failed", "Method", "Refused", "Result", "Run", "parse", "run"]
+__all__ = ["Column", "Dataset", "Failed", "Method", "Refused", "Result", "Run", "parse", "run"]
 
 _HOMES = {
-    "Dataset": "data.sets", "Failed": "errors", "Method": "method", "Refused": "errors", "Result": "results",
-    "Run": "experiment", "parse": "text", "run": "api",
+    "Column": "data.columns", "Dataset": "data.sets", "Failed": "errors", "Method": "method", "Refused": "errors",
+    "Result": "results", "Run": "experiment", "parse": "text", "run": "api",
 }  # fmt: skip
 
 

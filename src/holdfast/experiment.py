@@ -136,7 +136,7 @@ def ready(run: Run, plan: Plan | None = None, costing: bool = False) -> Ready:
     if split is not None:
         problems += fits(run, split)
     if problems or method is None or data is None or split is None or module is None:
-        raise Refused(*problems)
+        raise Refused(*dict.fromkeys(problems))  # options are looked at alone and again where they are used
     if data.source and (wrong := unsourced(run, method)):
         raise Refused(
             f"{data.name} makes samples when their client comes, and {wrong}; leave that out, or take other data"
@@ -260,5 +260,5 @@ def digest(*tensors: torch.Tensor) -> str:
     found = hashlib.sha256()
     for t in tensors:
         found.update(f"{t.dtype}{tuple(t.shape)}".encode())
-        found.update(np.ascontiguousarray(t.detach().cpu().numpy()).tobytes())
+        found.update(np.ascontiguousarray(t.detach().cpu().numpy()).reshape(-1).view(np.uint8).data)  # never copied
     return found.hexdigest()

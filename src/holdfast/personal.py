@@ -13,7 +13,7 @@ import torch
 
 from holdfast import noise
 from holdfast.data.plan import generator, keys, table
-from holdfast.evaluate import own_rows, scored
+from holdfast.evaluate import own_scored, scored
 from holdfast.execute import Cohort, Executor
 from holdfast.method import Method
 from holdfast.round import Down
@@ -81,7 +81,7 @@ def tested(
     """On the client's own test rows, if it has any."""
     if not len(own[i]):
         return None
-    right = scored(fed, w, buffers, *own_rows(fed, own[i]), task).right
+    right = own_scored(fed, w, buffers, own[i], task).right
     return float(right.double().mean()), len(right)
 
 

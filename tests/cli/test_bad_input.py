@@ -550,3 +550,8 @@ def test_no_preset_has_an_option_in_two_parts():
     for text in filter(None, presets.PRESETS.values()):
         options = [key for call in calls(text, "method") for key in REGISTRY[call.name].hints()]
         assert len(options) == len(set(options)), text
+
+
+def test_a_refusal_is_told_once(hold):
+    ended = hold("run --normalize x --rounds 1 --split iid(clients=4) --model logreg --out r")
+    assert ended.code == 2 and ended.err.count("unknown normalisation 'x'") == 1
