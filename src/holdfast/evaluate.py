@@ -50,6 +50,8 @@ def evaluate(fed: Federation, state: State) -> dict[str, Any]:
             row |= by_name(name, every.right, data.columns[name].names, data.columns[name].test)
     if len(fed.tests):
         row |= of_clients(fed, server.w, server.buffers)
+    elif data.source is None and data.kind != "clicks":  # where nobody has test rows of its own
+        row |= told("client", metrics.in_own_mix(every.right, data.test_y, fed.mixes.to(every.right.device)))
     return row | (ranked(fed, every.first) if data.kind == "clicks" else {})
 
 

@@ -7,6 +7,8 @@ import sys
 from types import TracebackType
 from typing import Any
 
+from holdfast import headline
+
 Row = dict[str, Any]
 
 
@@ -59,8 +61,9 @@ def bar() -> Any:
 
 def line(row: Row) -> str:
     """One round for a person."""
-    score = [f"{name.replace('_', ' ')} {row[name]:.4f}" for name in ("accuracy", "personal_accuracy") if name in row]
+    name = headline.metric([row])
+    score = f"{headline.label(name)} {row[name]:.4f}" if row.get(name) is not None else ""
     loss = "" if row["train_loss"] is None else f"  train loss {row['train_loss']:.4f}"
     why = f" ({row['dropped_why']})" if row.get("dropped_why") else ""
     dropped = f"  dropped {row['dropped']}{why}" if "dropped" in row else ""
-    return f"round {row['round']:>4}  {'  '.join(score)}{loss}  {row['train_seconds']:.2f} s{dropped}"
+    return f"round {row['round']:>4}  {score}{loss}  {row['train_seconds']:.2f} s{dropped}"

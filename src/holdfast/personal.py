@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from holdfast.data.plan import generator, keys, table
 from holdfast.evaluate import own_rows, scored
 from holdfast.execute import Cohort, Executor
 from holdfast.method import Method
+from holdfast.metrics import in_own_mix
 from holdfast.round import Down
 from holdfast.task import Task
 from holdfast.vector import Record, Vector
@@ -71,7 +72,7 @@ def holders(fed: Federation) -> list[int]:
 def each(fed: Federation, models: Any, task: Task) -> dict[int, tuple[float, float]]:
     """Of each client its model's accuracy, and how many samples that stands for."""
     own = fed.tests if len(fed.tests) else None
-    judge = expected(fed, task) if own is None else partial(tested, fed, own, task)
+    judge = partial(expected, fed, task) if own is None else partial(tested, fed, own, task)
     return {i: found for i, w, buffers in models if (found := judge(i, w, buffers)) is not None}
 
 
@@ -85,17 +86,11 @@ def tested(
     return float(right.double().mean()), len(right)
 
 
-def expected(fed: Federation, task: Task) -> Callable[[int, Vector, Record], tuple[float, float]]:
-    """The accuracy expected on test data with a client's own class shares."""
-    classes = torch.nn.functional.one_hot(fed.data.test_y, fed.data.classes).double()
-    per_class = classes.sum(0).clamp(min=1)
-
-    def judge(i: int, w: Vector, buffers: Record) -> tuple[float, float]:
-        right = scored(fed, w, buffers, fed.data.test_x, fed.data.test_y, task).right
-        shares = fed.counted([i])[0].double().to(right.device)
-        return float((right.double() @ classes / per_class) @ shares / shares.sum()), float(shares.sum())
-
-    return judge
+def expected(fed: Federation, task: Task, i: int, w: Vector, buffers: Record) -> tuple[float, float] | None:
+    """The accuracy expected on test data with a client's own class shares, if any of its classes is tested."""
+    right = scored(fed, w, buffers, fed.data.test_x, fed.data.test_y, task).right
+    found = in_own_mix(right, fed.data.test_y, fed.counted([i]).to(right.device))
+    return (float(found.accuracy[0]), float(found.n[0])) if found.n[0] > 0 else None
 
 
 def spread(name: str, scores: dict[int, tuple[float, float]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from holdfast import checkpoint
+from holdfast import checkpoint, headline
 from holdfast.data.splits import Split
 from holdfast.errors import Failed, Problem, Refused
 from holdfast.experiment import KINDS, Plan, Ready, Run, ready
@@ -37,6 +37,7 @@ from holdfast.simulate import Row, State, advance
 
 GROWS = {"rounds", "data_dir"}  # what a resumed run may change
 PLANNED = {"engine", "lanes", "threads"}
+FINETUNED = ("finetuned_accuracy", "finetuned_sd", "finetuned_worst_decile")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +54,12 @@ class Result:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Best round, last round, mean of the last ten evaluated: which one is meant is in the name."""
-        name = "personal_accuracy" if self.metrics and "personal_accuracy" in self.metrics[-1] else "accuracy"
-        values = [row[name] for row in self.metrics if name in row]
+        """Best round, last round, mean of the last ten evaluated: which one is meant is in the name.
+
+        Of what the run is judged by, see `headline`; of what else was measured, the last evaluated round.
+        """
+        name = headline.metric(self.metrics)
+        values = headline.curve(self.metrics, name)
         if not values:
             return {"rounds": len(self.metrics)}
         tail, last = values[-10:], self.metrics[-1]
@@ -63,7 +67,8 @@ class Result:
         return {
             "rounds": len(self.metrics), f"best_{name}": max(values), f"last_{name}": values[-1],
             f"last_ten_{name}": sum(tail) / len(tail),
-            **{key: last[key] for key in ("finetuned_accuracy",) if key in last},
+            **{f"last_{key}": value for key, value in headline.last(self.metrics).items()},
+            **{key: value for key, value in last.items() if key in FINETUNED},
             **({"diverged": broken} if broken else {}),
         }  # fmt: skip
 

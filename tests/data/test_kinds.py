@@ -163,3 +163,32 @@ def test_constants_of_a_code_base():
     # methods-local 3.1: (x/255 - .491)/.247 in the first channel.
     wanted = (IMAGES[0, 0].astype(float) / 255 - 0.491) / 0.247
     assert np.allclose(fed.plain(torch.tensor([0]), torch.tensor([True])).x[0, 0], wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("drift", ["both", "period"])
+def test_clients_without_test_rows_are_judged_by_their_class_shares(drift):
+    """By loops: every class's recall, weighed by how often the client has it; a class that nobody tests is left out."""
+    x, y = DRAW.normal(size=(60, 4)), np.repeat([0, 1, 2, 3], 15)
+    test_x, test_y = DRAW.normal(size=(41, 4)), DRAW.integers(0, 3, 41)
+    data = Dataset.of(x, y, test_x, test_y, classes=4)
+    rows = (np.arange(0, 25), np.arange(25, 47), np.arange(47, 60), np.zeros(0, dtype=np.int64))
+    split = Split("by hand", rows, 0)  # the third holds class 3 alone, the fourth nothing: neither can be judged
+    run = Run(data=data, split=split, model="logreg", cohort=2, rounds=2, epochs=1, drift=drift, threads=1)
+    fed, state, told = trained(run)
+    right = (logits(fed, state, fed.data.test_x).argmax(1) == fed.data.test_y).double().numpy()
+    recall = [right[test_y == c].mean() for c in range(3)]
+    own, n = [], []
+    for client in rows[:2]:
+        held = [c for c in y[client] if c < 3]
+        own.append(np.mean([recall[c] for c in held]))
+        n.append(len(held))
+    assert told[-1]["client_accuracy"] == pytest.approx(np.mean(own), abs=1e-12)
+    assert told[-1]["client_pooled"] == pytest.approx(np.average(own, weights=n), abs=1e-12)
+    assert told[-1]["client_sd"] == pytest.approx(np.std(own), abs=1e-12)
+    assert told[-1]["client_worst_decile"] == pytest.approx(np.quantile(own, 0.1), abs=1e-12)
+
+
+def test_clients_that_are_made_when_they_come_are_not_judged_one_by_one():
+    run = Run(data="synthetic(clients=50)", split="own", model="logreg", cohort=3, rounds=1, epochs=1, threads=1)
+    told = trained(run)[2][-1]
+    assert "accuracy" in told and not any(key.startswith("client_") for key in told)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from holdfast.headline import label
 from holdfast.report import heat
 from holdfast.report.figures import last, listed, score, several
 from holdfast.report.gather import Group, RunView
@@ -82,7 +83,7 @@ def repeat(groups: Sequence[Group], whole: str) -> str:
 
 def one_run(view: RunView) -> str:
     state = f"{view.done} of {view.run['rounds']} rounds" + ("" if view.finished else ", not finished")
-    ended = f", last {view.metric.replace('_', ' ')} {score(last(view))} %" if view.scores else ""
+    ended = f", last {label(view.metric)} {score(last(view))} %" if view.scores else ""
     line = command(view)
     if line:
         again = shell(line)
