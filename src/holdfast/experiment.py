@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from holdfast.batchnorm import policy
 from holdfast.check import sheet
 from holdfast.data.augment import augmentation
 from holdfast.data.named import expression
@@ -214,6 +215,7 @@ def build(run: Run, plan: Plan | None, method: Method, data: Dataset, split: Spl
         "split_sha256": split.hash,
         "data_sha256": digest(data.x, data.y, data.test_x, data.test_y),
         "start_sha256": digest(task.start),
+        **({"batchnorm": name} if (name := policy(module)) else {}),
     }
     return Ready(run, plan, fed, split, facts)
 

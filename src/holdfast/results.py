@@ -31,6 +31,7 @@ from holdfast.folder import (
 )  # fmt: skip
 from holdfast.options import attempt, numbers
 from holdfast.recorded import opened
+from holdfast.remarks import remarks
 from holdfast.round import Server
 from holdfast.rows import WRECK, broke, holes, marked, plain
 from holdfast.simulate import Row, State, advance
@@ -110,20 +111,6 @@ def go(
                 keep(folder, state)
         done = state.round >= made.run.rounds
         return Result(made.run, made.plan, rows, folder, state.server, done, stopped.is_set())
-
-
-def remarks(made: Ready) -> Iterator[str]:
-    """What looks like a mistake and may be meant."""
-    fed = made.federation
-    if fed.longest == 1 and not fed.drift.redraws:
-        yield "every client takes one local step a round: parts that act between steps change nothing; see --epochs"
-    unseen = (
-        [] if fed.data.source else sorted(set(fed.data.test_y.unique().tolist()) - set(fed.data.y.unique().tolist()))
-    )
-    if unseen:
-        listed = ", ".join(map(str, unseen[:8])) + (", ..." if len(unseen) > 8 else "")
-        count = f"the model has {fed.data.classes} classes with them"
-        yield f"test labels that no training sample has: {listed}; nothing can learn them, and {count}"
 
 
 def kept_round(made: Ready, state: State, folder: Path | None, stopped: threading.Event) -> tuple[Row, bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from holdfast.batchnorm import POLICIES
 from holdfast.headline import TAIL, label
 from holdfast.report.figures import MINUS, Spread, closing, listed, over_seeds, ranges, score, several, tenth
 from holdfast.report.gather import Group, RunView, differing
@@ -104,7 +105,8 @@ def paired(first: Group, second: Group) -> list[float] | None:
 def notes(groups: Sequence[Group]) -> list[str]:
     views = all_runs(groups)
     checks: list[Callable[[Sequence[Group], Runs], Iterator[str]]] = [
-        measured, each_client, chosen, seeds, unfinished, diverged, settings, splits, start, holes, machines,
+        measured, each_client, normalised, chosen, seeds,
+        unfinished, diverged, settings, splits, start, holes, machines,
     ]  # fmt: skip
     return [note for check in checks for note in check(groups, views)]
 
@@ -127,6 +129,14 @@ def each_client(groups: Sequence[Group], views: Runs) -> Iterator[str]:
         )
     elif having:
         yield "Client accuracy is that of the server's model on each client's own test rows, as a mean over clients."
+
+
+def normalised(groups: Sequence[Group], views: Runs) -> Iterator[str]:
+    for name, said in POLICIES.items():
+        having = [group.label for group in groups if group.runs[0].facts.get("batchnorm") == name]
+        if having:
+            which = f" It is so for {listed(having)}." if len(having) < len(groups) else ""
+            yield f"BatchNorm, {name}: {said}.{which}"
 
 
 def chosen(groups: Sequence[Group], views: Runs) -> Iterator[str]:

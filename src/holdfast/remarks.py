@@ -1,0 +1,24 @@
+"""What is said of a run before its first round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.batchnorm import POLICIES
+from holdfast.experiment import Ready
+
+
+def remarks(made: Ready) -> Iterator[str]:
+    """What a reader of the figures has to know, and what looks like a mistake and may be meant."""
+    fed = made.federation
+    if name := made.facts.get("batchnorm"):
+        yield f"BatchNorm, {name}: {POLICIES[name]}"
+    if fed.longest == 1 and not fed.drift.redraws:
+        yield "every client takes one local step a round: parts that act between steps change nothing; see --epochs"
+    unseen = (
+        [] if fed.data.source else sorted(set(fed.data.test_y.unique().tolist()) - set(fed.data.y.unique().tolist()))
+    )
+    if unseen:
+        listed = ", ".join(map(str, unseen[:8])) + (", ..." if len(unseen) > 8 else "")
+        count = f"the model has {fed.data.classes} classes with them"
+        yield f"test labels that no training sample has: {listed}; nothing can learn them, and {count}"
