@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import nn
 from holdfast.batchnorm import policy
 from holdfast.check import sheet
 from holdfast.data.augment import augmentation
+from holdfast.data.described import Described, described
 from holdfast.data.named import expression
 from holdfast.data.plan import Work, generator, sample
 from holdfast.data.proxy import parted
@@ -119,6 +121,11 @@ class Ready:
     federation: Federation
     split: Split
     facts: dict[str, Any]
+
+    @cached_property
+    def described(self) -> Described:
+        """The split in numbers, worked out when a run begins."""
+        return described(self.split, self.federation.data)
 
 
 def ready(run: Run, plan: Plan | None = None, costing: bool = False) -> Ready:

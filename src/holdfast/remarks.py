@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.batchnorm import POLICIES
+from holdfast.data.told import lines
 from holdfast.experiment import Ready
 
 
 def remarks(made: Ready) -> Iterator[str]:
     """What a reader of the figures has to know, and what looks like a mistake and may be meant."""
     fed = made.federation
+    yield from lines(made.split.text, made.described.measures, fed.data.classes)
+    if fed.drift.redraws:
+        yield f"drift {fed.drift.text}: each round deals its clients' samples anew; measured is the split before that"
+    if fed.data.source:
+        yield "clients are made when they come, so none is evaluated on its own: there is no client accuracy"
     if name := made.facts.get("batchnorm"):
         yield f"BatchNorm, {name}: {POLICIES[name]}"
     if fed.longest == 1 and not fed.drift.redraws:

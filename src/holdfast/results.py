@@ -7,7 +7,7 @@ import dataclasses
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,7 @@ class Result:
     server: Server
     done: bool = True  # False if it was stopped before its last round
     stopped: bool = False  # whether somebody asked to stop
+    split: dict[str, float] = field(default_factory=dict[str, float])  # its measures
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -110,7 +111,8 @@ def go(
             if stopped.is_set() and not kept:
                 keep(folder, state)
         done = state.round >= made.run.rounds
-        return Result(made.run, made.plan, rows, folder, state.server, done, stopped.is_set())
+        measures = made.described.measures
+        return Result(made.run, made.plan, rows, folder, state.server, done, stopped.is_set(), measures)
 
 
 def kept_round(made: Ready, state: State, folder: Path | None, stopped: threading.Event) -> tuple[Row, bool]:

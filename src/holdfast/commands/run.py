@@ -48,7 +48,8 @@ def command(options: argparse.Namespace) -> int:
         if result.remark:
             live.tell(result.remark)
     if options.json:
-        print(json.dumps({"summary": result.summary, "folder": options.out, "done": result.done}), flush=True)
+        last = {"summary": result.summary, "split": result.split, "folder": options.out, "done": result.done}
+        print(json.dumps(last), flush=True)
     else:
         print(closing(result.summary, options.out), flush=True)
     if not result.done:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from statistics import median
 
+from holdfast.data.told import Measures, clients, marginals, unlike
 from holdfast.report.charts import island
 from holdfast.report.figures import TO, several
 
@@ -110,6 +111,14 @@ def scale(counts: Counts) -> str:
     return f'<ul class="scale" aria-label="samples in a cell"><li>samples in a cell</li>{"".join(items)}</ul>'
 
 
+def said(counts: Counts, measures: Measures | None) -> str:
+    if not measures:
+        return told(counts)
+    made = f"{clients(measures)}, made when they come. Measured and drawn are the first of them: "
+    text = f" With all together, {marginals(measures)}. Measures: {unlike(measures, len(counts[0]))}."
+    return escape(made if "measured" in measures else "") + told(counts) + escape(text)
+
+
 def told(counts: Counts) -> str:
     """Sizes and empty clients in words, over all clients, also those that are not drawn."""
     totals = [sum(row) for row in counts]
@@ -129,10 +138,12 @@ def told(counts: Counts) -> str:
     return escape(text + (f" Drawn are {' and '.join(beyond)}." if beyond else ""))
 
 
-def figure(counts: Counts) -> str:
+def figure(counts: Counts, measures: Measures | None = None) -> str:
+    """With the measures that newer runs keep of their split."""
     shown = [list(row[:CLASSES]) for row in counts[:CLIENTS]]
     drawings = heat_map(counts, "wide", 980) + heat_map(counts, "narrow", 380)
     return (
-        f'<figure><p class="said">{told(counts)}</p><div class="plot">{drawings}<div class="tip" hidden></div></div>'
+        f'<figure><p class="said">{said(counts, measures)}</p>'
+        f'<div class="plot">{drawings}<div class="tip" hidden></div></div>'
         f"{scale(counts)}{island({'kind': 'cells', 'counts': shown})}</figure>"
     )

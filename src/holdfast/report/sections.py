@@ -38,9 +38,10 @@ def split(groups: Sequence[Group]) -> str:
 def one_split(key: str, views: Sequence[RunView], opened: bool) -> str:
     seeds = sorted({view.seed for view in views})
     name = f"{several(len(seeds), 'seed').split(' ')[1]} {listed(seeds)}"
+    figure = heat.figure(views[0].counts, views[0].measures)
     return (
         f"<details{' open' if opened else ''}><summary>{escape(views[0].run['split'])}, {name} "
-        f'<code class="hash">{escape(key[:12])}</code></summary>{heat.figure(views[0].counts)}</details>'
+        f'<code class="hash">{escape(key[:12])}</code></summary>{figure}</details>'
     )
 
 
