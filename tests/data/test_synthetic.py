@@ -30,7 +30,11 @@ def test_made_on_demand_is_the_same_as_all_at_once(method, engine):
     other = holdfast.run(method=method, data=whole, split=rows, engine=engine, **COMMON)
     assert torch.equal(one.server.w, other.server.w)
     for a, b in zip(one.metrics, other.metrics, strict=True):
-        assert {k: v for k, v in a.items() if "seconds" not in k} == {k: v for k, v in b.items() if "seconds" not in k}
+        assert {k: v for k, v in a.items() if "seconds" not in k} == {
+            k: v
+            for k, v in b.items()
+            if "seconds" not in k and "client_" not in k  # which takes all clients' labels
+        }
 
 
 def test_the_law_of_a_client():
@@ -56,7 +60,7 @@ def test_a_million_clients_are_two_numbers(tmp_path):
     text = "synthetic(alpha=1, beta=1, clients=1000000, samples=50)"
     done = holdfast.run(method="scaffold", data=text, split="own", out=tmp_path / "a", **COMMON)
     stored = json.loads((tmp_path / "a" / "split.json").read_text())
-    assert stored["ranges"] == [1000000, 50] and (tmp_path / "a" / "split.json").stat().st_size < 1000
+    assert stored["ranges"] == [1000000, 50] and (tmp_path / "a" / "split.json").stat().st_size < 5000
     assert Split.load(tmp_path / "a" / "split.json").clients == Ranges(1000000, 50)
     more = holdfast.run(out=tmp_path / "a", resume=True, rounds=4, method="scaffold", data=text, split="own",
                         **{k: v for k, v in COMMON.items() if k != "rounds"})  # fmt: skip

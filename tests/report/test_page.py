@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.data.told import KEYS
 from holdfast.errors import Refused
 from holdfast.report import grouped, load, render, write
 from holdfast.report.charts import ticks
@@ -299,10 +300,9 @@ def test_further_measures_are_means_of_the_last_ten_rounds(make):
 
 def test_whose_rows_a_client_is_judged_by(make):
     """No client with test rows: expected from its class shares. Folders older than that figure had rows, or no such."""
-    rows = [row(1, client_accuracy=0.4)]
-    folders = [
-        make(f"{i}/0", rows=rows, rounds=1, measures=m) for i, m in enumerate([{"tested": 0}, {"tested": 3}, None])
-    ]
+    rows, split = [row(1, client_accuracy=0.4)], dict.fromkeys(KEYS, 1)
+    kept = [split | {"tested": 0}, split | {"tested": 3}, None]
+    folders = [make(f"{i}/0", rows=rows, rounds=1, measures=found) for i, found in enumerate(kept)]
     texts = [page(folder).text for folder in folders]
     assert "expected on test data with its class shares" in texts[0]
     assert all("on each client's own test rows" in text and "expected on test" not in text for text in texts[1:])

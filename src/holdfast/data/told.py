@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 Measures = Mapping[str, float]
+KEYS = {
+    "clients", "size_min", "size_mean", "size_max", "size_cv", "distinct", "unused", "classes_mean", "class_min",
+    "class_max", "empty", "heterogeneity", "total_variation", "effective_classes", "tested", "test_rows",
+}  # fmt: skip
 
 
 def lines(text: str, found: Measures, classes: int) -> list[str]:
     """What is said of a split before the first round."""
-    held = f"{found['classes_mean']:.1f} of {classes} classes a client, {marginals(found)}"
-    return [f"split {text}: {clients(found)}; {held}", f"its measures: {unlike(found, classes)}"]
+    many, whole = found["clients"], f"split {text}: {clients(found)}"
+    each = found["classes_mean"] * many / max(many - found["empty"], 1)  # of clients that hold anything
+    held = f"{each:.1f} of {classes} classes a client, {marginals(found)}"
+    if "measured" in found:
+        return [whole, f"its first {found['measured']:,} clients: {held}, {unlike(found, classes)}"]
+    return [f"{whole}; {held}", f"its measures: {unlike(found, classes)}"]
 
 
 def clients(found: Measures) -> str:
@@ -33,9 +41,8 @@ def marginals(found: Measures) -> str:
 
 def unlike(found: Measures, classes: int) -> str:
     """How unlike the clients are; see `holdfast.data.measures` for the definitions."""
-    first = f"of the first {found['measured']:,} clients, " if "measured" in found else ""
     return (
-        f"{first}heterogeneity H {found['heterogeneity']:.4f}, total variation {found['total_variation']:.3f}, "
+        f"heterogeneity H {found['heterogeneity']:.4f}, total variation {found['total_variation']:.3f}, "
         f"effective classes {found['effective_classes']:.2f} of {classes}, "
         f"coefficient of variation of sizes {found['size_cv']:.2f}"
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast import headline
 from holdfast import rows as records
+from holdfast.data.told import KEYS as MEASURES
 from holdfast.errors import Refused
 
 TABLES = ("run", "plan", "facts", "sheet")
@@ -145,8 +146,9 @@ def stored_split(path: Path) -> dict[str, Any]:
     if not sound or len({len(row) for row in table}) > 1 or any(type(n) is not int or n < 0 for r in table for n in r):
         raise damaged(path, "its counts are not one list of numbers a client, all of one length")
     measures = split.get("measures", {})
-    if not isinstance(measures, dict) or not all(is_number(value) for value in measures.values()):
-        raise damaged(path, "its measures are not one number a name")
+    whole = isinstance(measures, dict) and all(is_number(value) for value in measures.values())
+    if not whole or (measures and not measures.keys() >= MEASURES):
+        raise damaged(path, "its measures are not the numbers that a run keeps of a split")
     return split
 
 
