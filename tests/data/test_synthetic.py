@@ -8,11 +8,13 @@ import torch
 
 import holdfast
 from holdfast.data.dealing import Ranges
+from holdfast.data.plan import sample
 from holdfast.data.sets import Dataset
 from holdfast.data.splits import Split
 from holdfast.data.synthetic import synthetic
 from holdfast.errors import Refused
 from holdfast.experiment import Run, ready
+from holdfast.simulate import State, rounds
 
 TWENTY = "synthetic(alpha=0.5, beta=2.0, clients=20, samples=30)"
 COMMON = {"model": "logreg", "cohort": 4, "rounds": 3, "epochs": 2, "lr": 0.05, "threads": 1}
@@ -67,6 +69,22 @@ def test_a_million_clients_are_two_numbers(tmp_path):
     assert len(more.metrics) == 4 and done.metrics[0]["clients"] == 4
     again = holdfast.run(method="scaffold", data=text, split="own", **{**COMMON, "rounds": 4})
     assert torch.equal(more.server.w, again.server.w)
+
+
+def test_scaffold_on_a_million_clients_keeps_a_row_for_whoever_took_part(tmp_path):
+    """Rows are counted against the ids that the plan draws; the table grows by doubling, so less than twice as many."""
+    run = Run(method="scaffold", data="synthetic(clients=1000000, samples=50)", split="own", model="logreg", cohort=10,
+              rounds=6, steps=1, threads=1)  # fmt: skip
+    fed = ready(run).federation
+    state = State.of(fed)
+    assert len(list(rounds(fed, state, 6))) == 6
+    visited = {int(i) for t in range(6) for i in sample(run.seed, t, 1_000_000, 10)}
+    ids, held = state.memory.state()  # what a checkpoint holds
+    assert set(ids) == visited and len(ids) == len(visited) == 60
+    tables = [t for record in held.values() for t in record.values()]
+    assert tables and all(len(t) == 60 for t in tables)
+    assert all(60 <= len(t) < 120 for record in state.memory.table.values() for t in record.values())
+    assert bool((held["scaffold"]["c"] != 0).any(1).all())  # each of them has stored what it learned
 
 
 @pytest.mark.parametrize(
