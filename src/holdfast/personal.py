@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from holdfast import noise
 from holdfast.data.plan import generator, keys, table
-from holdfast.evaluate import own_rows, scored
+from holdfast.evaluate import own_rows, ranked, scored
 from holdfast.execute import Cohort, Executor
 from holdfast.method import Method
 from holdfast.metrics import in_own_mix
@@ -38,11 +39,23 @@ class Tuning:
 
 def personal(fed: Federation, state: State) -> dict[str, Any]:
     """Every client's own model, where tensors are private: each client's as it left it."""
-    models = (
-        (i, fed.task.layout.place(state.server.w, state.memory.look(i)["private"]["w"]), state.server.buffers)
-        for i in holders(fed)
-    )
-    return spread("personal", each(fed, models, fed.task))
+    row = spread("personal", each(fed, own_models(fed, state), fed.task))
+    return row | (own_ranking(fed, state) if fed.data.kind == "clicks" and fed.tests_from == "test" else {})
+
+
+def own_models(fed: Federation, state: State) -> Iterator[tuple[int, Vector, Record]]:
+    for i in holders(fed):
+        yield i, fed.task.layout.place(state.server.w, state.memory.look(i)["private"]["w"]), state.server.buffers
+
+
+def own_ranking(fed: Federation, state: State) -> dict[str, Any]:
+    """Candidates of all users that hold samples, each client's scored by its own model, ranked like the server's."""
+    found: list[tuple[Tensor, Tensor]] = []
+    for i, w, buffers in own_models(fed, state):
+        if len(fed.tests) and len(fed.tests[i]):
+            first = scored(fed, w, buffers, *own_rows(fed, fed.tests[i])).first
+            found.append((first, torch.from_numpy(fed.tests[i])))
+    return ranked(fed, *(torch.cat(parts) for parts in zip(*found, strict=True))) if found else {}
 
 
 def finetuned(fed: Federation, state: State) -> dict[str, Any]:

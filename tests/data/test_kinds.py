@@ -65,6 +65,28 @@ def test_clicks_are_ranked(tmp_path, engine):
     assert told[0]["train_loss"] != told[1]["train_loss"]
 
 
+def test_clicks_are_ranked_by_own_models(tmp_path):
+    """FedPer: every user's candidates are scored by its own model; the pairs of the AUC are of all users together."""
+    place = store(tmp_path, "movielens1m", lambda folder: written(folder, *random_set(users=8)))
+    run = Run(data="movielens1m", data_dir=place, split="natural(by='user')", model="din", method="fedper", cohort=4,
+              rounds=2, epochs=1, lr=0.5, dtype="float64", threads=1)  # fmt: skip
+    fed, state, told = trained(run)
+    found, y = [], []
+    for i, rows in enumerate(fed.tests):
+        if len(rows) and len(fed.clients[i]):
+            w = fed.task.layout.place(state.server.w, state.memory.look(i)["private"]["w"])
+            x = fed.data.prepare(fed.data.test_x[rows], w.dtype)
+            batch = Batch(x, fed.data.test_y[rows], torch.ones(len(rows), dtype=torch.bool))
+            found.append(fed.task.forward(w, {}, batch).logits[:, 0])
+            y.append(fed.data.test_y[rows].bool())
+    score, hit = torch.cat(found), torch.cat(y)
+    assert len({tuple(one.tolist()) for one in found}) == len(found) > 1
+    pairs = score[hit][:, None] - score[~hit][None, :]
+    assert math.isclose(told[-1]["auc"], float((pairs > 0).double().mean() + (pairs == 0).double().mean() / 2))
+    ranks = [1 + int((own[~mine].unique() > own[mine]).sum()) for own, mine in zip(found, y, strict=True)]
+    assert math.isclose(told[-1]["hr10"], float((np.array(ranks) <= 10).mean()))
+
+
 def test_engines_agree_on_characters(tmp_path):
     roles = {f"play|R{i}": [f"{'To be, or not to be; '[i:]}" * 60] for i in range(4)}
     place = store(tmp_path, "shakespeare", lambda folder: roles_file(folder, roles))

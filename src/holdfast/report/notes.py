@@ -15,8 +15,9 @@ from holdfast.statistics import interval, mean
 METRIC = {
     "accuracy": "Accuracy is that of the server's model on the test set.",
     "auc": (
-        "AUC is that of the server's model over all rows of the test set at once, ties counting half. Accuracy says "
-        "nothing there: of every hundred rows one is a click, so to expect none is 99 % accurate."
+        "AUC is over all rows of the test set at once, ties counting half, scored by the server's model or, where "
+        "layers are private, each user's rows by its own. Accuracy says nothing there: of every hundred rows one is a "
+        "click, so to expect none is 99 % accurate."
     ),
     "personal_accuracy": (
         "Personal accuracy is that of each client's own model, as a mean over the clients, on test rows of its own "
