@@ -55,6 +55,8 @@ def evaluate(fed: Federation, state: State) -> dict[str, Any]:
             row |= by_name(name, every.right, data.columns[name].names, data.columns[name].test)
     if len(fed.tests):
         row |= of_clients(fed, server.w, server.buffers, every)
+    elif data.source is None and data.kind != "clicks":  # where nobody has test rows of its own
+        row |= told("client", metrics.in_own_mix(every.right, data.test_y, fed.mixes.to(every.right.device)))
     return row | (ranked(fed, every.first) if data.kind == "clicks" else {})
 
 
@@ -88,9 +90,14 @@ def told(name: str, found: metrics.Groups) -> dict[str, Any]:
     return {f"{name}_{key}": value for key, value in row.items()}
 
 
-def ranked(fed: Federation, scores: Tensor) -> dict[str, Any]:
-    """Every user's positive item among its candidates: AUC, HR@10, NDCG@10, also as FedEve prints it."""
-    users = torch.from_numpy(fed.data.columns["user"].test).to(scores.device)
+def ranked(fed: Federation, scores: Tensor, rows: Tensor | None = None) -> dict[str, Any]:
+    """Every user's positive item among its candidates: AUC, HR@10, NDCG@10, also as FedEve prints it.
+
+    `scores` are of these test rows, of all if none are named.
+    """
+    rows = torch.arange(len(scores)) if rows is None else rows
+    users = torch.from_numpy(fed.data.columns["user"].test)[rows].to(scores.device)
+    rows = rows.to(scores.device)
     key = noise.fold(torch.tensor(fed.seed & 0xFFFFFFFF, device=scores.device), noise.tag("ranking"))
-    found = metrics.ranking(scores, users, fed.data.test_x[:, ITEM].to(scores.device), fed.data.test_y, key)
+    found = metrics.ranking(scores, users, fed.data.test_x[rows, ITEM], fed.data.test_y[rows], key)
     return {"auc": found.auc, "hr10": found.hit_ratio, "ndcg10": found.ndcg, "ndcg10_printed": found.ndcg_printed}

@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from holdfast.batchnorm import policy
 from holdfast.check import sheet
 from holdfast.data.augment import augmentation
+from holdfast.data.described import Described, described
 from holdfast.data.named import expression
 from holdfast.data.plan import Work, generator, sample
 from holdfast.data.proxy import parted
@@ -119,6 +122,11 @@ class Ready:
     split: Split
     facts: dict[str, Any]
 
+    @cached_property
+    def described(self) -> Described:
+        """The split in numbers, worked out when a run begins."""
+        return described(self.split, self.federation.data)
+
 
 def ready(run: Run, plan: Plan | None = None, costing: bool = False) -> Ready:
     """Checks everything and builds what the rounds need; all problems at once, and nothing is written.
@@ -214,6 +222,7 @@ def build(run: Run, plan: Plan | None, method: Method, data: Dataset, split: Spl
         "split_sha256": split.hash,
         "data_sha256": digest(data.x, data.y, data.test_x, data.test_y),
         "start_sha256": digest(task.start),
+        **({"batchnorm": name} if (name := policy(module)) else {}),
     }
     return Ready(run, plan, fed, split, facts)
 

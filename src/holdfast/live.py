@@ -7,6 +7,8 @@ import sys
 from types import TracebackType
 from typing import Any
 
+from holdfast import headline
+
 Row = dict[str, Any]
 
 
@@ -66,8 +68,8 @@ def bar() -> Any:
 
 
 def scores(row: Row) -> str:
-    names = (name for name in ("accuracy", "personal_accuracy") if name in row)
-    return "  ".join(f"{name.replace('_', ' ')} {row[name]:.4f}" for name in names)
+    name = headline.metric([row])
+    return f"{headline.label(name)} {row[name]:.4f}" if row.get(name) is not None else ""
 
 
 def losses(row: Row) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,11 @@ class Federation:
     def longest(self) -> int:
         """Local steps of the client that takes most."""
         return self.work.count(int(self.sizes.max()))
+
+    @cached_property
+    def mixes(self) -> Tensor:
+        """How many samples of every class every client holds [N, C]."""
+        return self.counted(range(len(self.clients)))
 
     def visiting(self, ids: np.ndarray) -> Federation:
         """With the samples of these clients, where they are made when they come."""

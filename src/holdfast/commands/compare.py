@@ -35,7 +35,7 @@ def add(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--seeds", type=number(int), default=quiet, help="seeds a method, counted from --seed (3)")
     command.add_argument(
-        "--target", type=number(float), default=quiet, help="accuracy to reach, a share (what the first method reaches)"
+        "--target", type=number(float), default=quiet, help="score to reach, a share (what the first method reaches)"
     )
     add_options(command)
     command.add_argument("--out", type=folder, help="the folder of the comparison", required=True)
@@ -51,7 +51,7 @@ def command(options: argparse.Namespace) -> int:
     from holdfast import agreed, experiment
     from holdfast.compare import compare
     from holdfast.live import Live
-    from holdfast.table import FOOTNOTE, table, verdict
+    from holdfast.table import footnote, further, table, verdict
 
     def alone(key: str, value: Any) -> list[str]:
         return (agreed if key in EXTRAS else experiment).alone(key, value)
@@ -59,13 +59,15 @@ def command(options: argparse.Namespace) -> int:
     out = Path(options.out)
     with placed(asked, alone), Live(options.json) as live:
         found = compare(asked.values, out, options.resume, live.tell, live.round)
-    rows, page = table(found), write_page(out, found)
+    rows, more, page = table(found), further(found), write_page(out, found)
     if options.json:
-        last = {"table": rows, "verdict": verdict(found), "page": str(page) if page else None, "done": found.done}
-        print(json.dumps(last))
+        last = {"table": rows, "further": more, "verdict": verdict(found), "page": str(page) if page else None}
+        print(json.dumps({**last, "done": found.done}))
     else:
         print(aligned(rows))
-        print(FOOTNOTE)
+        print(footnote(found))
+        if more:
+            print(f"\n{aligned(more)}\nfurther figures of the last ten evaluated rounds, in %, mean ± sd over seeds\n")
         print(verdict(found))
         print(f"page {page}" if page else "no page: no run has a round")
     if not found.done:

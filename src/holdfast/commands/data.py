@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from holdfast.commands import shown
+from holdfast.commands import shown, split
 from holdfast.commands.shown import mega, size_of
 from holdfast.errors import Failed, Refused
 
@@ -20,6 +20,7 @@ examples:
   holdfast data import ~/Downloads/cifar-10-python.tar.gz
   holdfast data import cifar10 --download
   holdfast data verify
+  holdfast data split "dirichlet(alpha=0.1, clients=100)" --data digits -o split.html
 """
 WHERE = "the data folder (else $HOLDFAST_DATA, else ~/.cache/holdfast)"
 
@@ -52,6 +53,7 @@ def add(command: argparse.ArgumentParser) -> None:
     bring.add_argument("--replace", action="store_true", help="read it anew where it is stored already")
     verify = task("verify", verify_, "compare stored sets with the checksums of their import", "verify cifar10")
     verify.add_argument("name", nargs="?", help="one set only")
+    split.add(task("split", split.command, split.ABOUT, split.EXAMPLE))
 
 
 def command(options: argparse.Namespace) -> int:
