@@ -19,7 +19,7 @@ from holdfast.data.proxy import parted
 from holdfast.data.sets import Dataset
 from holdfast.data.splits import Split
 from holdfast.errors import Problem, Refused
-from holdfast.execute import auto, tensors
+from holdfast.execute import auto, sums, tensors
 from holdfast.fitting import fitting
 from holdfast.kinds import KINDS as KINDS_OF
 from holdfast.method import Method
@@ -109,6 +109,14 @@ class Plan:
     device: str
     torch: str
     why: str
+    sums: str = ""  # 'strict', 'free' or 'unknown', see execute/sums.py; older files do not say
+
+    def lost(self) -> list[str]:
+        """What of it this process cannot give."""
+        kept = (f"torch {self.torch}", f"{self.sums} sums") if self.sums else (f"torch {self.torch}",)
+        here = f"torch {torch.__version__}", f"{sums.in_force()} sums"
+        pairs = zip(kept, here, strict=False)
+        return [f"planned with {old}, going on with {now}: bits may differ" for old, now in pairs if old != now]
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +252,8 @@ def planned(run: Run, fed: Federation, module: nn.Module) -> Plan:
     lanes = run.lanes or choice.lanes if choice.engine == "batched" else 1
     threads = run.threads or torch.get_num_threads()
     compiled = run.compile and choice.engine == "batched"
-    return Plan(choice.engine, lanes, compiled, threads, run.dtype, run.device, torch.__version__, choice.why)
+    where = run.dtype, run.device, torch.__version__
+    return Plan(choice.engine, lanes, compiled, threads, *where, choice.why, sums.in_force())
 
 
 def unmappable(fed: Federation) -> str:

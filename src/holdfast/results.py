@@ -16,6 +16,7 @@ import torch
 from holdfast import checkpoint
 from holdfast.data.splits import Split
 from holdfast.errors import Failed, Problem, Refused
+from holdfast.execute import sums
 from holdfast.experiment import KINDS, Plan, Ready, Run, ready
 from holdfast.folder import (
     alone,
@@ -110,6 +111,8 @@ def go(
 def remarks(made: Ready) -> Iterator[str]:
     """What looks like a mistake and may be meant."""
     fed = made.federation
+    if made.plan.device == "cpu" and (said := sums.advice()):
+        yield said
     if fed.longest == 1 and not fed.drift.redraws:
         yield "every client takes one local step a round: parts that act between steps change nothing; see --epochs"
     unseen = (
@@ -169,6 +172,8 @@ def begun(
     made = ready(run, like[0] if like else None)
     if like:
         same_start(made, like[1], "the run to repeat")
+        for text in like[0].lost():
+            tell(text)
     if folder is not None:
         made_folder(folder)
         held.enter_context(alone(folder))
@@ -184,8 +189,8 @@ def resumed(
     rows = sound(folder)
     run = merged(run, stored, given, folder, plan)
     made = remade(run, folder, plan, facts)
-    if plan.torch != torch.__version__:
-        tell(f"planned with torch {plan.torch}, going on with {torch.__version__}: bits may differ")
+    for text in plan.lost():
+        tell(text)
     state = State.of(made.federation)
     found = checkpoint.load(folder / "checkpoint", tell)
     if found:

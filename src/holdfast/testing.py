@@ -59,8 +59,7 @@ def trajectory(
     validate(a, b, w0, rounds, steps, lr, cohort, sizes)
     clients, size = a.shape
     layout = Layout(("weight",), (shape or (size,),), size)
-    task = Task.of(quadratic, layout=layout, dtype=torch.float64).having(start=w0.clone())
-    task = method.fit(task)
+    task = method.fit(Task.of(quadratic, layout=layout, dtype=torch.float64).having(start=w0.clone()))
     rates = listed(lr, rounds)
     n = torch.ones(clients, dtype=torch.float64) if sizes is None else torch.as_tensor(sizes, dtype=torch.float64)
     each = torch.tensor(listed(steps, clients)) * (n > 0)
