@@ -142,7 +142,7 @@ def ready(run: Run, plan: Plan | None = None, costing: bool = False) -> Ready:
     if data is None:
         problems += without_data(run)
     if split is not None:
-        problems += fits(run, split)
+        problems += fits(run, split) + ([] if plan else crowded(run, split))
     if problems or method is None or data is None or split is None or module is None:
         raise Refused(*problems)
     if data.source and (wrong := unsourced(run, method)):
@@ -180,6 +180,16 @@ def fits(run: Run, split: Split) -> list[str]:
         said = f"batch={run.batch} with drop-last: nobody would train, for the largest client has {largest} samples"
         return [Problem(said, "batch")]
     return []
+
+
+def crowded(run: Run, split: Split) -> list[str]:
+    """Lanes that no client could ever fill; a plan that has them already stands."""
+    many = attempt([], lambda: cohort_of(run.cohort))
+    most = min(many, len(split.clients)) if isinstance(many, int) else len(split.clients)
+    if not whole(run.lanes, 0) or many is None or run.lanes <= most:
+        return []
+    said = f"lanes={run.lanes} is more than the {most} clients that a round can have; take at most {most}, or 0"
+    return [Problem(said, "lanes")]
 
 
 def unsourced(run: Run, method: Method) -> str:

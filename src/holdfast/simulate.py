@@ -63,6 +63,14 @@ class Federation:
         """Local steps of the client that takes most."""
         return self.work.count(int(self.sizes.max()))
 
+    @property
+    def width(self) -> int:
+        """Rows of a padded batch: no more than anybody has. Of the split alone, for a client's bits depend on it."""
+        most = (
+            self.sizes.sum() if self.drift.kind == "client" else self.sizes.max()
+        )  # that drift deals parts of any size
+        return min(self.work.batch, int(most))
+
     def visiting(self, ids: np.ndarray) -> Federation:
         """With the samples of these clients, where they are made when they come."""
         return replace(self, data=self.data.visiting(ids)) if self.data.source else self
@@ -154,7 +162,7 @@ def gather(fed: Federation, state: State, t: int, ids: np.ndarray) -> Cohort:
     held, counts = dealt(fed, t, ids)
     draws = [generator(fed.seed, "batches", t, int(i)) for i in ids]
     batches = [fed.work.batches(rows, draw) for rows, draw in zip(held, draws, strict=True)]
-    index, live = table(batches, fed.work.batch)
+    index, live = table(batches, fed.width)
     chosen, device = torch.from_numpy(ids), state.server.w.device
     counts = counts.to(device, state.server.w.dtype)
     cards = {"n": counts.sum(1), "classes": counts}

@@ -144,6 +144,8 @@ OPTIONS = [
     ("--seed -1", "seed=-1", "0 to 2^64"),
     ("--seed 18446744073709551616", "seed=18446744073709551616", "2^64"),
     ("--lanes -1", "lanes=-1", "0"),
+    ("--lanes 6", "lanes=6 is more than the 5 clients that a round can have", "at most 5"),
+    ("--lanes 21 --cohort 'bernoulli(0.1)'", "lanes=21", "at most 20"),
     ("--threads -1", "threads=-1", "0"),
     ("--engine bached", "'bached'", "batched"),
     ("--on-nan drp", "'drp'", "drop"),
