@@ -256,9 +256,9 @@ def planned(run: Run, fed: Federation, module: nn.Module) -> Plan:
     if choice.engine == "batched":
         reason = unmappable(fed)
         if reason and run.engine == "batched":
-            raise Refused(f"engine=batched: this model cannot be mapped over clients ({reason}); take --engine loop")
+            raise Refused(f"engine=batched: this run cannot be mapped over clients ({reason}); take --engine loop")
         if reason:
-            choice = auto.Choice("loop", 1, f"loop: this model cannot be mapped over clients ({reason})")
+            choice = auto.Choice("loop", 1, f"loop: this run cannot be mapped over clients ({reason})")
     lanes = run.lanes or choice.lanes if choice.engine == "batched" else 1
     threads = run.threads or torch.get_num_threads()
     compiled = run.compile and choice.engine == "batched"

@@ -20,6 +20,7 @@ from holdfast.data.sets import Dataset
 from holdfast.errors import Failed
 from holdfast.evaluate import evaluate as judged
 from holdfast.execute import Cohort, Executor, Options
+from holdfast.execute.blame import told
 from holdfast.memory import Memory, Rows
 from holdfast.method import Method
 from holdfast.personal import Tuning, finetuned, personal
@@ -133,14 +134,16 @@ def advance(fed: Federation, state: State, last: bool = False) -> Row:
     fed = fed.visiting(ids)
     cohort = gather(fed, state, t, ids)
     lr = fed.lr * fed.lr_decay**t
-    down = cast(method, state.server, torch.tensor(lr, dtype=state.server.w.dtype, device=device))
+    with told(lambda: f"round {t + 1}, at the server"):
+        down = cast(method, state.server, torch.tensor(lr, dtype=state.server.w.dtype, device=device))
     ups, kept = fed.execute(fed.options, down, cohort, fed.feed)
     ups, kept, lost, why = finite(fed, t, down, cohort, ups, kept)
     population = torch.tensor(float(len(fed.clients)), dtype=state.server.w.dtype, device=device)
 
     def absorbed(method: Method) -> Server:
         ids, seed = cohort.ids.to(device), root(fed.seed, device)
-        return absorb(method, fed.task, state.server, down, ups, ids, population, seed, proxy=fed.proxy)
+        with told(lambda: f"round {t + 1}, at the server"):
+            return absorb(method, fed.task, state.server, down, ups, ids, population, seed, proxy=fed.proxy)
 
     server = absorbed(method)
     if not diagnose.sound((server.w, server.buffers, server.parts)):
