@@ -118,8 +118,7 @@ def begin(method: Method, task: Task, down: Down, own: Own) -> Carry:
 
 def step(method: Method, task: Task, down: Down, own: Own, carry: Carry, batch: Batch, diff: Differentiate) -> Carry:
     """Ascend and perturb to a point, differentiate there; transform, correct, descend; step with lr."""
-    s = replace(look(task, down, own, carry), batch=batch, diff=diff)
-    parts = dict(carry.parts)
+    s, parts = replace(look(task, down, own, carry), batch=batch, diff=diff), dict(carry.parts)
 
     def seen(p: Slot) -> Step:
         return of(p, s, down, own, parts)
@@ -130,7 +129,8 @@ def step(method: Method, task: Task, down: Down, own: Own, carry: Carry, batch: 
             loss = loss + p.loss(replace(seen(p), w=w, out=out)).to(loss.dtype)
         return loss, buffers
 
-    at, first = carry.w, list[Record]()
+    at = carry.w
+    first: list[Record] = []
 
     def grad() -> Vector:
         g, (_, buffers) = diff(objective, carry.w)
