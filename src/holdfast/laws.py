@@ -26,14 +26,8 @@ from holdfast.text import made, parse
 from holdfast.vector import mapped
 
 Law = Callable[[Method], None]
-STEP = (
-    Loss,
-    Ascend,
-    Perturb,
-    Transform,
-    Correct,
-    Descend,
-)  # what a local step calls; the others cannot change its graph
+# What a local step calls; the others cannot change its graph.
+STEP = (Loss, Ascend, Perturb, Transform, Correct, Descend)
 LAWS: dict[str, Law] = {}
 APPLIES: dict[str, Callable[[Method], bool]] = {}
 
