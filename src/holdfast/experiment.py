@@ -22,7 +22,7 @@ from holdfast.data.proxy import parted
 from holdfast.data.sets import Dataset
 from holdfast.data.splits import Split
 from holdfast.errors import Problem, Refused
-from holdfast.execute import auto, tensors
+from holdfast.execute import auto, sums, tensors
 from holdfast.fitting import fitting
 from holdfast.kinds import KINDS as KINDS_OF
 from holdfast.method import Method
@@ -112,6 +112,14 @@ class Plan:
     device: str
     torch: str
     why: str
+    sums: str = ""  # 'strict', 'free' or 'unknown', see execute/sums.py; older files do not say
+
+    def lost(self) -> list[str]:
+        """What of it this process cannot give."""
+        kept = (f"torch {self.torch}", f"{self.sums} sums") if self.sums else (f"torch {self.torch}",)
+        here = f"torch {torch.__version__}", f"{sums.in_force()} sums"
+        pairs = zip(kept, here, strict=False)
+        return [f"planned with {old}, going on with {now}: bits may differ" for old, now in pairs if old != now]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +150,7 @@ def ready(run: Run, plan: Plan | None = None, costing: bool = False) -> Ready:
     if data is None:
         problems += without_data(run)
     if split is not None:
-        problems += fits(run, split)
+        problems += fits(run, split) + ([] if plan else crowded(run, split))
     if problems or method is None or data is None or split is None or module is None:
         raise Refused(*dict.fromkeys(problems))  # options are looked at alone and again where they are used
     if data.source and (wrong := unsourced(run, method)):
@@ -180,6 +188,16 @@ def fits(run: Run, split: Split) -> list[str]:
         said = f"batch={run.batch} with drop-last: nobody would train, for the largest client has {largest} samples"
         return [Problem(said, "batch")]
     return []
+
+
+def crowded(run: Run, split: Split) -> list[str]:
+    """Lanes that no client could ever fill; a plan that has them already stands."""
+    many = attempt([], lambda: cohort_of(run.cohort))
+    most = min(many, len(split.clients)) if isinstance(many, int) else len(split.clients)
+    if not whole(run.lanes, 0) or many is None or run.lanes <= most:
+        return []
+    said = f"lanes={run.lanes} is more than the {most} clients that a round can have; take at most {most}, or 0"
+    return [Problem(said, "lanes")]
 
 
 def unsourced(run: Run, method: Method) -> str:
@@ -247,13 +265,14 @@ def planned(run: Run, fed: Federation, module: nn.Module) -> Plan:
     if choice.engine == "batched":
         reason = unmappable(fed)
         if reason and run.engine == "batched":
-            raise Refused(f"engine=batched: this model cannot be mapped over clients ({reason}); take --engine loop")
+            raise Refused(f"engine=batched: this run cannot be mapped over clients ({reason}); take --engine loop")
         if reason:
-            choice = auto.Choice("loop", 1, f"loop: this model cannot be mapped over clients ({reason})")
+            choice = auto.Choice("loop", 1, f"loop: this run cannot be mapped over clients ({reason})")
     lanes = run.lanes or choice.lanes if choice.engine == "batched" else 1
     threads = run.threads or torch.get_num_threads()
     compiled = run.compile and choice.engine == "batched"
-    return Plan(choice.engine, lanes, compiled, threads, run.dtype, run.device, torch.__version__, choice.why)
+    where = run.dtype, run.device, torch.__version__
+    return Plan(choice.engine, lanes, compiled, threads, *where, choice.why, sums.in_force())
 
 
 def unmappable(fed: Federation) -> str:

@@ -147,7 +147,7 @@ def joined(fed: Federation, state: State) -> Vector:
 def visited(fed: Federation, state: State, epochs: int, ids: list[int]) -> Cohort:
     """These clients with the batches of their tuning, drawn from a stream of its own."""
     t, device, work = state.round, state.server.w.device, replace(fed.work, epochs=epochs, steps=None)
-    index, live = table([work.batches(fed.clients[i], generator(fed.seed, "finetune", t, i)) for i in ids], work.batch)
+    index, live = table([work.batches(fed.clients[i], generator(fed.seed, "finetune", t, i)) for i in ids], fed.width)
     chosen = torch.tensor(ids)
     counts = fed.counted(ids).to(device, state.server.w.dtype)
     key = noise.fold(keys(fed.seed, t, chosen), noise.tag("finetune")).to(device)

@@ -17,6 +17,7 @@ import holdfast
 from holdfast import tomlfile
 from holdfast.errors import Problem, Refused
 from holdfast.execute.auto import ENGINES
+from holdfast.execute.sums import KINDS
 from holdfast.experiment import Plan, Run, alone
 from holdfast.options import DTYPES, GIVEN, numbers, whole
 from holdfast.tomlfile import File, near
@@ -135,6 +136,7 @@ def misfits(plan: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[tuple[s
         ("device", isinstance(plan["device"], str), "must be the name of a device, such as cpu"),
         ("torch", isinstance(plan["torch"], str), "must be the version of torch, as text"),
         ("why", isinstance(plan["why"], str), "must be text"),
+        ("sums", plan.get("sums", "") in ("", *KINDS), f"must be one of {', '.join(KINDS)}"),
     )
     wrong = {key: why for key, good, why in rules if not good}
     yield from wrong.items()

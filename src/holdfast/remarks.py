@@ -6,12 +6,15 @@ from collections.abc import Iterator
 
 from holdfast.batchnorm import POLICIES
 from holdfast.data.told import lines
+from holdfast.execute import sums
 from holdfast.experiment import Ready
 
 
 def remarks(made: Ready) -> Iterator[str]:
     """What a reader of the figures has to know, and what looks like a mistake and may be meant."""
     fed = made.federation
+    if made.plan.device == "cpu" and (said := sums.advice()):
+        yield said
     yield from lines(made.split.text, made.described.measures, fed.data.classes)
     if fed.drift.redraws:
         yield f"drift {fed.drift.text}: each round deals its clients' samples anew; measured is the split before that"

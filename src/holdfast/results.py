@@ -163,6 +163,8 @@ def begun(
     made = ready(run, like[0] if like else None)
     if like:
         same_start(made, like[1], "the run to repeat")
+        for text in like[0].lost():
+            tell(text)
     if folder is not None:
         made_folder(folder)
         held.enter_context(alone(folder))
@@ -178,8 +180,8 @@ def resumed(
     rows = sound(folder)
     run = merged(run, stored, given, folder, plan)
     made = remade(run, folder, plan, facts)
-    if plan.torch != torch.__version__:
-        tell(f"planned with torch {plan.torch}, going on with {torch.__version__}: bits may differ")
+    for text in plan.lost():
+        tell(text)
     state = State.of(made.federation)
     found = checkpoint.load(folder / "checkpoint", tell)
     if found:

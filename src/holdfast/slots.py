@@ -96,7 +96,7 @@ class Round:
     deltas: Tensor  # [K, P], before Merge; zero rows for clients that did not train
     buffers: Record = ABSENT  # of the new model: the clients', averaged
     proxy: Batch = ABSENT  # labelled samples that the server holds, if any
-    weights: Tensor = ABSENT  # [K], sum 1
+    weights: Tensor = ABSENT  # [K], sum 1; in Weigh: those that hold by default, n or ones
     up: Record = ABSENT
     st: Record = ABSENT
     tag: int = 0

@@ -47,6 +47,9 @@ EXACT = [  # a neutral option and what is left; ML 8.5.1, ML 5.x 'Tests', MS 14
     ("server(lr=1)", "fedavg"),
     ("sized", "fedavg"),
     ("uniform + dyn", "feddyn"),  # DE 9: dyn brings uniform weights
+    ("disco(a=0, b=0)", "fedavg"),  # MS 14; without it clients weigh by size, or equally beside dyn and speed
+    ("disco(a=0, b=0) + dyn", "feddyn"),
+    ("disco(a=0, b=0) + speed", "speed"),
 ]
 
 
@@ -283,11 +286,28 @@ def test_sums_that_have_no_meaning_are_refused(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["fedavg(mu=0.1)", "fedprox(alpha=0.1)", "fedprox(0.1)", "fedfft(rho=-1)", "feddyn + dyn"]
-)
+    "text",
+    [
+        "fedavg(mu=0.1)", "fedprox(alpha=0.1)", "fedprox(0.1)", "fedfft(rho=-1)", "feddyn + dyn",
+        # Python has 1 == 1.0 == True, and a part may compute something else with each
+        "specgrad(min_bins=1.0)", "specgrad(min_bins=True)", "specgrad(min_bins=False)", "krum(f=1.0)", "krum(f=True)",
+        "prox(mu=True)",
+    ],
+)  # fmt: skip
 def test_wrong_options_are_refused(text):
     with pytest.raises(Refused):
         parse(text)
+
+
+def test_equal_methods_have_equal_texts():
+    """-0.0 == 0.0, and results are filed under texts."""
+    plus, minus = parse("prox(mu=0.0)"), parse("prox(mu=-0.0)")
+    assert plus == minus and hash(plus) == hash(minus) and str(plus) == str(minus) == "prox(mu=0.0)"
+
+
+def test_a_number_too_large_for_a_float_is_refused():
+    with pytest.raises(Refused, match="mu must be a float"):
+        parse(f"prox(mu={10**400})")
 
 
 DEFAULTS = {  # DE 9

@@ -194,6 +194,52 @@ def test_moon_of_one_sample():
     assert fed.server.w.isfinite().all() and fed.ups.delta.any(1).all()
 
 
+# --- sam beside batch normalisation
+
+
+def reference_sam(rho: float, rounds: int = 4) -> Net:
+    """ML 3 (FedSAM) by hand: ascend, step from w with the gradient there; ML 4.3: running statistics only of pass 1."""
+    net = made("norm")
+    for t in range(rounds):
+        ends: list[nn.Module] = []
+        for i in COMPANY[t % len(COMPANY)]:
+            local = copy.deepcopy(net).train()
+            weights = list(local.parameters())
+            for rows in batches(i, t):
+                g = torch.autograd.grad(cross_entropy(local(X[rows]), Y[rows]), weights)
+                norm = math.sqrt(sum(float(x.square().sum()) for x in g)) + 1e-7
+                aside = copy.deepcopy(local)  # its statistics are thrown away with it
+                with torch.no_grad():
+                    for p, x in zip(aside.parameters(), g, strict=True):
+                        p += rho * x / norm
+                g = torch.autograd.grad(cross_entropy(aside(X[rows]), Y[rows]), list(aside.parameters()))
+                with torch.no_grad():
+                    for p, x in zip(weights, g, strict=True):
+                        p -= RATE * x
+            ends.append(local)
+        averaged(net, ends, COMPANY[t % len(COMPANY)])
+    return net
+
+
+@pytest.mark.parametrize("engine", ["loop", "batched"])
+def test_sam_keeps_the_statistics_of_its_first_pass(engine):
+    fed, net = train("sam(rho=0.5)", "norm", engine), reference_sam(0.5)
+    agree(fed, net)
+    for name, b in net.named_buffers():
+        close(fed.server.buffers[name], b, 1e-10, 1e-10)
+
+
+def test_lesam_keeps_the_statistics_of_its_only_pass():
+    """It perturbs without a pass of its own: round 1, where e = 0, has FedAvg's statistics, and later rounds others."""
+    fed, plain = federation("lesam(rho=0.5)", "norm"), federation("fedavg", "norm")
+    names = [name for name, b in fed.task.buffers.items() if b.is_floating_point()]
+    for t in range(2):
+        for f in (fed, plain):
+            f.round({i: batches(i, t) for i in (0, 1)}, RATE)
+        same = all(torch.equal(fed.server.buffers[name], plain.server.buffers[name]) for name in names)
+        assert same == (t == 0)
+
+
 # --- per
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections import Counter
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, Literal, get_args, get_origin
 
 from holdfast.errors import Refused
@@ -23,6 +24,7 @@ CHOICES: dict[tuple[str, str], tuple[Any, ...]] = {
     ("specgrad", "draw"): (0, 5), ("specgrad", "width"): (0.0, 0.0, 3.0), ("specpert", "draw"): (0, 5),
     ("univar", "lam"): ("classes/4", 0.5, 2.0), ("uv", "lam"): ("classes/4", 0.5, 2.0),
     ("krum", "f"): (0, 1, 2), ("krum", "m"): (1, 2, 3), ("gloss", "warm"): (0, 1, 3), ("law", "epochs"): (1, 2),
+    ("per", "layers"): ("head", "0."),
 }  # fmt: skip
 
 
@@ -70,14 +72,25 @@ def pairs(method: Method) -> set[tuple[str, str]]:
     return {tuple(sorted((a, b))) for (a, p), (b, q) in combinations(filled, 2) if p != q}  # pyright: ignore[reportReturnType]
 
 
+def forms(name: str) -> list[Part]:
+    """A part at its defaults, and with each word that one of its options can take."""
+    found = {made(name, {}): None}
+    for key, hint in REGISTRY[name].hints().items():
+        for word in words(name, key, hint):
+            with contextlib.suppress(Refused):
+                found[made(name, {key: word})] = None
+    return list(found)
+
+
 @cache
 def possible() -> set[tuple[str, str]]:
     """The pairs of slots that some legal sum of two parts fills, with sam beside a filter of perturbations."""
     found: set[tuple[str, str]] = set()
-    for a, b in combinations(sorted(REGISTRY), 2):
-        two = [made(a, {}), made(b, {})]
-        method = legal(two) or legal([*two, made("sam", {})])
-        found |= pairs(method) if method else set()
+    kinds = {name: forms(name) for name in REGISTRY}
+    for a, b in combinations(sorted(kinds), 2):
+        for two in product(kinds[a], kinds[b]):
+            method = legal([*two]) or legal([*two, made("sam", {})])
+            found |= pairs(method) if method else set()
     return found
 
 

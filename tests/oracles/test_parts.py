@@ -6,7 +6,7 @@ import golden
 import numpy as np
 import pytest
 from _compare import P8, compare, drawn
-from _run import rows
+from _run import HALF, rows
 
 from holdfast.testing import trajectory
 
@@ -19,6 +19,13 @@ def test_golden_rows(name, engine):
     row = ROWS[name]
     path = trajectory(row["text"], *P8, rounds=3, steps=row["steps"], lr=golden.LR, sizes=row["sizes"], engine=engine)
     rows(path.numpy(), row["rows"])
+
+
+@pytest.mark.parametrize("name", golden.CLIPPED_NORMS)
+def test_golden_norms(name):
+    """methods-local 8.3, last line: of `prox_inside` the norm after round 3 is all that is printed."""
+    path = trajectory(ROWS[name]["text"], *P8, rounds=3, steps=5, lr=golden.LR)
+    assert abs(float(path[2].norm()) - golden.CLIPPED_NORMS[name]) < HALF
 
 
 @pytest.mark.parametrize("name", golden.LIMITS)
