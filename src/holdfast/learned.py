@@ -1,4 +1,4 @@
-"""What parts share that learn the clients' weights."""
+"""What several parts share: steps of those that learn the clients' weights, and how codes scale by clients' sizes."""
 
 from __future__ import annotations
 
@@ -19,3 +19,9 @@ def scatter_slope(u: Tensor, share: Tensor) -> Tensor:
     spread = (gram.diagonal() - 2 * lean + share @ lean).clamp(min=0).sqrt()
     pull = torch.where(spread > 0, share / torch.where(spread > 0, spread, 1), 0)
     return spread + pull.sum() * lean - gram @ pull
+
+
+def relative_size(n: Tensor, mean: Tensor | float) -> Tensor:
+    """n_i over the mean of all clients, by which some codes scale; 1 where no mean is given."""
+    known = (torch.as_tensor(mean) > 0) & (n > 0)
+    return torch.where(known, n / torch.where(known, mean, 1), 1).to(n.dtype)

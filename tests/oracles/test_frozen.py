@@ -1,15 +1,19 @@
 """Golden rows that no spec prints: of forms of official codes, frozen from the NumPy oracles on P8 (ML 8.1).
 
 They say that nothing has moved, not that it is right: the oracles say that. (w_0, w_7, ||w||) after rounds 1, 2, 3,
-from the oracles of this folder in November 2026; K = 5, lr 0.1, both clients, equal weights.
+from the oracles of this folder in November 2026; K = 5, lr 0.1, both clients, equal weights but where `sizes` stand.
+HARD: the same of the problem of `_compare.py`, where P8's two clients do not tell a form from another.
 """
 
 from typing import Any
 
 import golden
+import numpy as np
 import pytest
-from _compare import P8
-from _run import rows, run
+import torch
+from _compare import BEGIN, CENTRES, CURVES, P8, PROBLEM, drawn
+from _run import exact, load, rows, run
+from test_more_parts import EMPTY, PROXY, WIDE
 
 from holdfast.testing import trajectory
 
@@ -77,20 +81,153 @@ FROZEN: dict[str, dict[str, Any]] = {
             3: (-0.29835, 1.951452, 2.850034),
         },
     },
+    "scaffold(scale=0.1)": {  # ML 1.5: FedLESAM-S as released
+        "oracle": "scaffold",
+        "options": {"scale": 0.1},
+        "rows": {
+            1: (-0.131405, 1.509340, 2.283343),
+            2: (-0.195699, 1.871707, 2.783767),
+            3: (-0.228760, 2.034433, 3.008222),
+        },
+    },
+    "lesam + scaffold(scale=0.1)": {
+        "oracle": "fedlesam_s",
+        "options": {"scale": 0.1},
+        "rows": {
+            1: (-0.131405, 1.509340, 2.283343),
+            2: (-0.201946, 1.911107, 2.838645),
+            3: (-0.238405, 2.091478, 3.087612),
+        },
+    },
+    "dyn(mean_n=2.0)": {  # ML 5.4: alpha / weight_i
+        "oracle": "dyn",
+        "options": {"code": True},
+        "sizes": [3.0, 1.0],
+        "rows": {
+            1: (-0.242503, 2.287910, 3.375816),
+            2: (-0.320526, 2.898726, 4.247457),
+            3: (-0.279219, 2.784235, 4.111268),
+        },
+    },
+    "scaffold(mean_n=2.0, code='feddyn') + uniform": {  # ML 5.3: c / weight_i, dc weight_i
+        "oracle": "scaffold",
+        "options": {"code": True},
+        "sizes": [3.0, 1.0],
+        "rows": {
+            1: (-0.131405, 1.509340, 2.283343),
+            2: (-0.001972, 2.317817, 3.629572),
+            3: (0.085243, 2.377625, 3.859960),
+        },
+    },
+    "dyn(mean_n=2.0) + scaffold(mean_n=2.0)": {  # ML 5.15: a / weight_i, g / weight_i
+        "oracle": "feddc",
+        "options": {"code": True},
+        "sizes": [3.0, 1.0],
+        "rows": {
+            1: (-0.242503, 2.287910, 3.375816),
+            2: (0.030084, 3.739904, 5.824251),
+            3: (0.304186, 3.585977, 6.024235),
+        },
+    },
 }
 
 
 @pytest.mark.parametrize("text", FROZEN)
 def test_oracles_have_not_moved(text):
     row = FROZEN[text]
-    rows(run(row["oracle"], **row["options"]), row["rows"])
+    rows(run(row["oracle"], sizes=row.get("sizes"), **row["options"]), row["rows"])
 
 
 @pytest.mark.parametrize("engine", ["loop", "batched"])
 @pytest.mark.parametrize("text", FROZEN)
 def test_the_library_equals_them(text, engine):
-    path, plain = (
-        trajectory(method, *P8, rounds=3, steps=5, lr=golden.LR, engine=engine) for method in (text, "fedavg")
-    )
+    problem = {"rounds": 3, "steps": 5, "lr": golden.LR, "engine": engine, "sizes": FROZEN[text].get("sizes")}
+    path, plain = (trajectory(method, *P8, **problem) for method in (text, "fedavg"))
     rows(path.numpy(), FROZEN[text]["rows"])
     assert (path[1:] - plain[1:]).abs().max() > 1e-3
+
+
+HARD: dict[str, tuple] = {  # text: (oracle, its options, what replaces entries of PROBLEM, what is given, rows)
+    "speed": (
+        "speed",
+        {},
+        {},
+        {},
+        {
+            1: (0.487722, 0.099609, 2.593011),
+            2: (-0.745067, 0.239242, 2.377155),
+            3: (-0.031695, 0.096156, 3.085523),
+        },
+    ),
+    "fedspeed": (
+        "fedspeed",
+        {},
+        {},
+        {},
+        {
+            1: (0.511637, 0.115720, 2.628840),
+            2: (0.010559, 0.154044, 2.336156),
+            3: (-0.041928, 0.074066, 2.508510),
+        },
+    ),
+    "fedeve_code": (
+        "eve",
+        {"q_mode": "energy", "r_mean": "uniform", "count_empty": True},
+        EMPTY,
+        {},
+        {
+            1: (0.428603, 0.144358, 2.986947),
+            2: (0.302680, 0.154804, 2.728155),
+            3: (-0.220714, 0.034633, 1.843045),
+        },
+    ),
+    "pcgrad(form='code')": (
+        "pcgrad",
+        {"form": "code"},
+        WIDE,
+        {},
+        {
+            1: (-0.430697, -0.203039, 4.710994),
+            2: (-0.283649, 0.071683, 0.982508),
+            3: (-1.672087, -0.146978, 3.421762),
+        },
+    ),
+    "law(form='quad')": (
+        "law",
+        {"form": "quad"},
+        {},
+        PROXY,
+        {
+            1: (0.468374, 0.088189, 2.651145),
+            2: (0.089329, 0.169302, 2.908873),
+            3: (0.306185, 0.183199, 3.197562),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ["oracle", "loop", "batched"])
+@pytest.mark.parametrize("text", HARD)
+def test_the_hard_problem(text, engine):
+    """Absent clients, unequal sizes, three of them: what tells these forms from their methods."""
+    oracle, options, problem, given, printed = HARD[text]
+    problem, case = {**PROBLEM, **problem, "rounds": 3}, (CURVES, CENTRES, BEGIN)
+    if engine == "oracle":
+        path = load(oracle).trajectory(*case, **problem, **options, **given)
+    else:
+        path = trajectory(text, *map(torch.as_tensor, case), **problem, **given, engine=engine).numpy()
+    rows(path, printed)
+
+
+@pytest.mark.parametrize(
+    "text, mean", [("gh", (0.5 / 3, 2.5 / 3)), ("gh(test_on='original')", (0.576923 / 3, (2 + 0.115385) / 3))]
+)
+def test_gh_asks_of_the_running_or_of_the_original_pair(text, mean):
+    """MS 7, by hand: u_1 conflicts with both others; projected off u_3 it is (.5, .5), which no longer meets u_2's.
+
+    'original' projects it off u_2 all the same, to (.5769, .1154). The other two end at (0, 1) in every order.
+    """
+    problem, options = exact([1.0, 0.0], [-0.2, 1.0], [-1.0, 1.0]), {"rounds": 1, "steps": 1, "lr": 1.0}
+    assert drawn("gh")(0, 0, [1, 2]) == [2, 1]  # the order that tells them apart
+    got = trajectory(text, *map(torch.as_tensor, problem), **options)
+    np.testing.assert_allclose(got[0].numpy(), mean, atol=1e-6)

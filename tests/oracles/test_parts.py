@@ -5,7 +5,7 @@ import math
 import golden
 import numpy as np
 import pytest
-from _compare import P8, compare, drawn
+from _compare import P8, SIZES, compare, drawn
 from _run import rows
 
 from holdfast.testing import trajectory
@@ -51,11 +51,17 @@ def test_corrections_reach_the_optimum(text):
     assert np.linalg.norm(w.numpy() - golden.OPTIMUM) < 1e-10
 
 
+MEAN = sum(SIZES) / len(SIZES)  # what the codes of FedDyn and FedDC call n/N
 SAME: dict[str, tuple[str, dict]] = {
     "fedavg": ("fedavg", {}),
     "prox(mu=0.3)": ("prox", {"mu": 0.3}),
     "scaffold": ("scaffold", {}),
     "dyn(alpha=0.2)": ("dyn", {"alpha": 0.2}),
+    f"dyn(mean_n={MEAN})": ("dyn", {"code": True}),
+    f"dyn(mean_n={MEAN}) + scaffold(mean_n={MEAN})": ("feddc", {"code": True}),
+    f"scaffold(mean_n={MEAN}, code='feddyn') + uniform": ("scaffold", {"code": True}),
+    "scaffold(scale=0.1)": ("scaffold", {"scale": 0.1}),
+    "lesam + scaffold(scale=0.1)": ("fedlesam_s", {"scale": 0.1}),
     "cm(alpha=0.3)": ("cm", {"alpha": 0.3}),
     "sam(rho=0.2)": ("sam", {"rho": 0.2}),
     "asam(rho=0.4, eta=0.05)": ("asam", {"rho": 0.4, "eta": 0.05}),
