@@ -29,6 +29,8 @@ FORMS = [
     "gc(per='live')", "gc(per='tensor', match='model')", "l2(form='unit')", "scaffold(option='I')",
     "awa(keep=True, init='log', distance='euc', gamma=0.9)", "gh(keep='length')", "gh(test_on='original')",
     "adam(rule='yogi')", "eve(predict='last')", "freeze(mode='discard')", "sol(form='distance', adaptive=True)",
+    "specgrad(r=0.2, kind='block', short='shrink')", "specgrad(r=0.2, kind='lap', pad='zero', short='shrink')",
+    "specgrad(r=0.2, order='random_client')", "dyn(mean_n=9) + scaffold(mean_n=9)", "scaffold(scale=0.1)",
     "univar(estimator='unbiased', self_pairs=True)", "lesam(mode='last_update')",
 ]  # fmt: skip
 

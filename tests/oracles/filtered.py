@@ -2,6 +2,7 @@
 
 on "data": the data gradient alone, before the corrections; "all": gradient and corrections. The decay never is.
 removed(t, k, i): the bins that go in step i of client k in round t (band 'fresh'); a list: at every step ('random').
+shuffled(t, k, i): the order of a convolution's entries for client k (order 'random').
 """
 
 import numpy as np
@@ -14,13 +15,15 @@ FILTERS = {"specgrad": specgrad, "gc": gc, "l2": l2}
 
 def trajectory(
     a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None,
-    name="specgrad", shape=None, mu=0.0, wd=0.0, on="data", removed=None, **options,
+    name="specgrad", shape=None, mu=0.0, wd=0.0, on="data", removed=None, shuffled=None, **options,
 ):  # fmt: skip
     K, n, cohorts = participation(a, steps, cohort, sizes)
 
     def change(g, *when):
         bins = removed(*when) if callable(removed) else removed
         more = options if bins is None else {**options, "removed": [bins]}
+        if shuffled is not None:
+            more = {**more, "shuffled": [shuffled(*when)]}
         return FILTERS[name]([g.reshape(shape or g.shape)], **more)[0].reshape(-1)
 
     w, path = w0, []
