@@ -139,6 +139,8 @@ class Options(Protocol):
     @property
     def scope(self) -> str: ...
     @property
+    def on(self) -> str: ...
+    @property
     def match(self) -> str: ...
     @property
     def width(self) -> float: ...
@@ -169,9 +171,9 @@ def idle(f: Options) -> list[str]:
     return unread + [f"the even width={f.width:g}"] * even
 
 
-def refusal(f: Options, everything: bool, scopes: list[str]) -> str | None:
-    """What specgrad cannot do beside parts of these scopes, or with these options."""
-    if everything and "data_only" in scopes:
+def refusal(f: Options, parts: tuple[object, ...]) -> str | None:
+    """What specgrad cannot do with these options, or beside these parts."""
+    if f.on == "all" and any(getattr(p, "scope", "") == "data_only" for p in parts if p is not f):
         return "specgrad(on='all') filters what clip(scope='data_only') takes apart; take another scope"
     if unread := idle(f):
         return f"specgrad(kind={f.kind!r}) has no use for {' and '.join(unread)}; leave that out"

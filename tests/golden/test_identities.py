@@ -234,6 +234,7 @@ PRESETS = {  # ML 2.2, product.md 'Names that papers use'
     "fedfft": "specpert + sam", "fedfft_s": "specpert + scaffold + sam", "fedfft_d": "specpert + sam + dyn",
     "specgradfilter": "specgrad", "fedper": "per", "fedavgm": "avgm", "fedadam": "adam", "fednova": "nova",
     "fedgh": "gh", "fedeve": "eve", "fedinit": "init",
+    "fedprox_alias_bug": "",  # MS 7: the global reference is the local model itself
 }  # fmt: skip
 
 

@@ -99,6 +99,15 @@ FROZEN: dict[str, dict[str, Any]] = {
             3: (-0.238405, 2.091478, 3.087612),
         },
     },
+    "gloss(warm=2, schedule='released', rho_l=0.2)": {  # ML 1.15: by its slip rho_l in rounds 2 and 3
+        "oracle": "gloss",
+        "options": {"warm": 2, "schedule": "released", "rho_l": 0.2},
+        "rows": {
+            1: (-0.257879, 2.287127, 3.364155),
+            2: (-0.396118, 3.080348, 4.468945),
+            3: (-0.553072, 2.813030, 4.019975),
+        },
+    },
     "dyn(mean_n=2.0)": {  # ML 5.4: alpha / weight_i
         "oracle": "dyn",
         "options": {"code": True},

@@ -17,7 +17,10 @@ class Nova(Part, Close, Update):
     """
 
     uplink = {"a": "weighted"}
-    excludes = {"eve": "eve compares variances of whole updates, and nova divides each by its steps; drop one"}
+    excludes = {
+        "eve": "eve compares variances of whole updates, and nova divides each by its steps; drop one",
+        "awa": "awa compares clients' models, and nova sends their updates divided by their steps; drop one",
+    }
 
     def refuses(self, method: Method) -> str | None:
         stiff = [p.text() for p in method.parts if isinstance(p, Correct) and p.stiffness]

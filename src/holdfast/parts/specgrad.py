@@ -19,8 +19,8 @@ class SpecGrad(Part, Transform, Descend, Close):
     SpecGradFilter, alg. 1, eq. 6-7.  Where floor(r L) = 0 a tensor passes untouched.  The removed bins never change,
     but for weight decay.  kind: 'lap', 'block', 'gauss': less a moving average, block means, Gaussian smoothing of
     `width` (0: matched to r; pad: past the ends; short: tensors below it); 'fft2': by kernel, at least its mean.
-    Controls: band, order of a convolution's axes ('random_client': each its own), on (corrections too), match (lengths).
-    scope: which tensors, or words in their names, such as 'patch'.
+    Controls: band, order of a convolution's axes ('random_client': each its own), on (corrections too), match.  scope:
+    which tensors, or words in their names, such as 'patch'.
     """
 
     r: float = 0.05
@@ -39,19 +39,18 @@ class SpecGrad(Part, Transform, Descend, Close):
     ranges = {"r": "in [0, 1]", "width": ">= 0"}
     neutral = {"r": 0.0, "min_bins": 0, "width": 0.0}
     only = {Transform: ("on", "data"), Descend: ("on", "all"), Close: ("order", "random_client")}
-    memory, observes = {"key": When("order", ("random_client",), scalar(-1))}, frozenset({Close})
+    memory = {"key": When("order", ("random_client",), scalar(-1))}
+    observes = frozenset({Close})
 
     def refuses(self, method: Method) -> str | None:
-        return spectrum.refusal(
-            self, self.on == "all", [getattr(p, "scope", "") for p in method.parts if p is not self]
-        )
+        return spectrum.refusal(self, method.parts)
 
     def descend(self, g: Vector, carry: Record, s: Step) -> tuple[Vector, Record]:
         return self.transform(g, s), carry
 
     def transform(self, g: Vector, s: Step) -> Vector:
-        fixed = noise.fold(torch.zeros_like(s.key) + self.draw, self.tag)
-        keys = s.key if self.band == "fresh" else fixed, self.own(s) if s.mem else fixed
+        own = noise.fold(torch.zeros_like(s.key) + self.draw, self.tag)
+        keys = s.key if self.band == "fresh" else own, self.own(s) if s.mem else own
         return spectrum.filtered(s.layout, g, self, *keys)
 
     def own(self, s: Step) -> Tensor:  # drawn where a client first takes part, and kept
