@@ -21,6 +21,7 @@ STAGES = {
     "specpert": "sam + specpert", "gcpert": "sam + gcpert", "l2pert": "sam + l2pert",
     "coordclip": "sam + coordclip(c=1.0)", "sized": "dyn + sized", "clip": "clip(max=0.1)", "server": "server(lr=0.5)",
     "law": "law(epochs=2)",
+    "local_adam": "local_adam(eps=0.001)",  # a larger eps: Adam's own turns rounding into whole steps
 }  # fmt: skip
 # Options that change which lines of a part run.
 FORMS = [

@@ -81,6 +81,10 @@ SAME: dict[str, tuple[str, dict]] = {
     "adam(v0='zero', bias_correction=True)": ("adam", {"v0": "zero", "bias_correction": True}),
     "wd(wd=0.05)": ("wd", {"wd": 0.05}),
     "momentum(beta=0.8)": ("momentum", {"beta": 0.8}),
+    "local_adam": ("local_adam", {}),
+    "local_adam(beta1=0.5, beta2=0.9, eps=0.001) + wd(wd=0.05)": (
+        "local_adam", {"beta1": 0.5, "beta2": 0.9, "eps": 1e-3, "wd": 0.05},
+    ),
     "uniform": ("uniform", {}),
     "server(lr=0.7)": ("server", {"server_lr": 0.7}),
     "prox(mu=0.3) + clip(max=1.0)": ("clip", {"mu": 0.3, "max": 1.0, "scope": "official"}),
@@ -95,11 +99,12 @@ SAME: dict[str, tuple[str, dict]] = {
     "fedfft_s(r=0.45)": ("fedfft_s", {"r": 0.45}),
     "fedfft_d(r=0.45)": ("fedfft_d", {"r": 0.45}),
     "nova + momentum": ("nova_momentum", {}),
+    "nova + momentum(beta=0.5)": ("nova_momentum", {"beta": 0.5}),
     "scaffold + momentum(beta=0.5)": ("scaffold_momentum", {"beta": 0.5}),
     "prox + specgrad(r=0.45)": ("sgf_prox", {"r": 0.45}),
     "scaffold + specgrad(r=0.45)": ("sgf_scaffold", {"r": 0.45}),
     "dyn + specgrad(r=0.45)": ("sgf_dyn", {"r": 0.45}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("engine", ["loop", "batched"])
