@@ -83,6 +83,14 @@ SAME: dict[str, tuple] = {  # text: (oracle, its options, what else `compare` ge
     "law(lr=0.05, form='quad')": (
         "law", {"law_lr": 0.05, "form": "quad"}, {"given": PROXY},
     ),
+    "law(lr=0.05, form='quad', start='uniform')": (
+        "law", {"law_lr": 0.05, "form": "quad", "start": "uniform"}, {"given": PROXY},
+    ),
+    "law(lr=0.05, swa=True)": ("law", {"law_lr": 0.05, "swa": True}, {"given": PROXY}),
+    "law(form='quad', start='uniform', swa=True, epochs=44)": (  # past the end of the annealing
+        "law", {"form": "quad", "start": "uniform", "swa": True, "epochs": 44}, {"given": PROXY},
+    ),
+    "law(swa=True, epochs=12)": ("law", {"swa": True, "epochs": 12}, {"given": PROXY}),  # no weights to average
     "pcgrad(form='code')": ("pcgrad", {"form": "code"}, WIDE),
     "median": ("robust", {}, WIDE),
     "trimmed(beta=0.3)": ("robust", {"rule": "trimmed", "beta": 0.3}, WIDE),

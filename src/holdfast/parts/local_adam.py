@@ -10,7 +10,7 @@ class LocalAdam(Part, Descend):
     """Clients train with Adam, from zero moments in every round.  torch.optim.Adam's: decay is part of the gradient.
 
     m <- beta1 m + (1 - beta1) g;  v <- beta2 v + (1 - beta2) g^2;  step m/(1 - beta1^t)/(sqrt(v/(1 - beta2^t)) + eps).
-    Kingma, Ba 2015, alg. 1, t from 1 in every round.  FedEve's recommendation setting trains clients so.  An entry whose
+    Kingma, Ba 2015, alg. 1, t from 1 in every round.  FedEve's recommendation setting trains so.  An entry whose
     gradient is rounding, as that of a bias before batch normalisation, moves as far as any other unless eps is larger.
     """
 
