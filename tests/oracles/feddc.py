@@ -5,11 +5,12 @@ and in g_k, weight_k (g_k' - g_k) in g. It also divides by the first lr, a mista
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, alpha=0.1, code=False):
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     N = len(a)
     weight = n * N / n.sum() if code else np.ones(N)
     w, path = w0, []
@@ -22,9 +23,9 @@ def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, alpha=0.
             x = w
             for _ in range(K[k]):
                 anchor = w - h[k]  # the gradient of alpha/2 ||x - (w^t - h_k)||^2 + <x, c - c_k>
-                x = x - lr * (grad(a[k], b[k], x) + alpha / weight[k] * (x - anchor) + c / weight[k] - ci[k])
+                x = x - lr[t] * (grad(a[k], b[k], x) + alpha / weight[k] * (x - anchor) + c / weight[k] - ci[k])
             h[k] = h[k] + (x - w)
-            new = ci[k] - c / weight[k] - (x - w) / (K[k] * lr)
+            new = ci[k] - c / weight[k] - (x - w) / (K[k] * lr[t])
             dc = dc + weight[k] * (new - ci[k])
             ci[k] = new
             mean = mean + x / len(S)

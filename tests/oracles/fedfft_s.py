@@ -1,11 +1,12 @@
 """FedFFT-S, with the right signs = SCAFFOLD II + SAM + high-passed perturbation; ML 6.1, 5.3, 7.1."""
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, r=0.01, rho=0.1, eps=1e-7):
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     N, d = len(a), len(w0)
     low = int(np.floor(r * (d // 2 + 1)))
     w, path = w0, []
@@ -20,8 +21,8 @@ def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, r=0.01, 
                 spectrum = np.fft.rfft(rho * g / (np.linalg.norm(g) + eps))
                 spectrum[:low] = 0
                 e = np.fft.irfft(spectrum, n=d)
-                x = x - lr * (grad(a[k], b[k], x + e) - ci[k] + c)  # ML 6.1: the printed signs diverge
-            new = ci[k] - c - (x - w) / (K[k] * lr)
+                x = x - lr[t] * (grad(a[k], b[k], x + e) - ci[k] + c)  # ML 6.1: the printed signs diverge
+            new = ci[k] - c - (x - w) / (K[k] * lr[t])
             delta = delta + n[k] / n[S].sum() * (x - w)
             dc = dc + new - ci[k]
             ci[k] = new

@@ -7,7 +7,7 @@ shuffled(t, k, i): the order of a convolution's entries for client k (order 'ran
 
 import numpy as np
 from _controls import gc, l2
-from _problem import grad, participation
+from _problem import grad, participation, rates
 from _spectral import specgrad
 
 FILTERS = {"specgrad": specgrad, "gc": gc, "l2": l2}
@@ -18,6 +18,7 @@ def trajectory(
     name="specgrad", shape=None, mu=0.0, wd=0.0, on="data", removed=None, shuffled=None, **options,
 ):  # fmt: skip
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
 
     def change(g, *when):
         bins = removed(*when) if callable(removed) else removed
@@ -35,7 +36,7 @@ def trajectory(
             for i in range(K[k]):
                 g, prox = grad(a[k], b[k], x), mu * (x - w)
                 u = change(g, t, k, i) + prox if on == "data" else change(g + prox, t, k, i)
-                x = x - lr * (u + wd * x)
+                x = x - lr[t] * (u + wd * x)
             delta = delta + n[k] / n[S].sum() * (x - w)
         w = w + delta
         path.append(w)

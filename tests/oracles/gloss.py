@@ -6,7 +6,7 @@ the server's list T_s times the last entry of the clients' list, rho_l, and one 
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def trajectory(
@@ -14,6 +14,7 @@ def trajectory(
     rho=0.1, beta=10.0, form="admm", rho0=0.001, warm=0, rho_local=0.0, schedule="linear", rho_l=0.1, eps=1e-7,
 ):  # fmt: skip
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     w, path = w0, []
     P, sigma, dual = np.zeros_like(w0), np.zeros_like(w0), np.zeros_like(a)  # dual = sigma_k
     for t in range(rounds):
@@ -30,7 +31,7 @@ def trajectory(
             for _ in range(K[k]):
                 g = grad(a[k], b[k], x)
                 e = rho_local * g / (np.linalg.norm(g) + eps)
-                x = x - lr * (grad(a[k], b[k], x + e) - dual[k] + (x - cast) / beta)  # anchored at w~, not at w
+                x = x - lr[t] * (grad(a[k], b[k], x + e) - dual[k] + (x - cast) / beta)  # anchored at w~, not at w
             dual[k] = dual[k] - (x - cast) / beta
             delta = delta + n[k] / n[S].sum() * (x - cast)
             total = total + (x - cast)  # the dual's sum has no weights

@@ -7,7 +7,7 @@ for six epochs and is then annealed to .05 in ten, and what counts is the mean o
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def mixed(x, models, form):
@@ -71,6 +71,7 @@ def trajectory(
     law_lr=0.01, epochs=20, form="exp", start="sizes", swa=False,
 ):  # fmt: skip
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     w, path = w0, []
     for t in range(rounds):
         S = cohorts[t % len(cohorts)]
@@ -78,7 +79,7 @@ def trajectory(
         for k in S:
             x = w
             for _ in range(K[k]):
-                x = x - lr * grad(a[k], b[k], x)
+                x = x - lr[t] * grad(a[k], b[k], x)
             models.append(x)
         p = n[S] / n[S].sum() if start == "sizes" else np.full(len(S), 1 / len(S))
         x0 = np.append(np.log(p), 0.0) if form == "exp" else np.append(np.sqrt(p), 1.0)

@@ -5,13 +5,14 @@ weight_k = n_k N/n: c/weight_k in the step, weight_k (c_k' - c_k) in c, c itself
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def trajectory(
     a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, option="II", scale=1.0, code=False
 ):  # fmt: skip
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     N = len(a)
     weight = n * N / n.sum() if code else np.ones(N)
     p = np.ones(N) if code else n
@@ -23,8 +24,8 @@ def trajectory(
         for k in S:  # lines 5, 6
             x = w  # line 7
             for _ in range(K[k]):  # line 8
-                x = x - lr * (grad(a[k], b[k], x) + scale * (c / weight[k] - ci[k]))  # lines 9, 10
-            new = ci[k] - c + (w - x) / (K[k] * lr)  # line 12 (ii), the client's own K
+                x = x - lr[t] * (grad(a[k], b[k], x) + scale * (c / weight[k] - ci[k]))  # lines 9, 10
+            new = ci[k] - c + (w - x) / (K[k] * lr[t])  # line 12 (ii), the client's own K
             if option == "I":
                 new = grad(a[k], b[k], w)  # line 12 (i): the client's gradient at the server's model
             delta = delta + p[k] / p[S].sum() * (x - w)  # line 16, weighted as in FedAvg

@@ -1,11 +1,12 @@
 """FedFFT: SAM whose perturbation is high-passed and not rescaled; FedFFT eq. 5 to 8; ML 6.1, 7.1."""
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, r=0.01, rho=0.1, eps=1e-7):
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     d = len(w0)
     low = int(np.floor(r * (d // 2 + 1)))  # ML 7.1
     w, path = w0, []
@@ -19,7 +20,7 @@ def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, r=0.01, 
                 spectrum = np.fft.rfft(rho * g / (np.linalg.norm(g) + eps))  # the norm of the raw gradient
                 spectrum[:low] = 0
                 e = np.fft.irfft(spectrum, n=d)
-                x = x - lr * grad(a[k], b[k], x + e)
+                x = x - lr[t] * grad(a[k], b[k], x + e)
             delta = delta + n[k] / n[S].sum() * (x - w)
         w = w + delta
         path.append(w)
