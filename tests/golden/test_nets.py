@@ -286,8 +286,8 @@ def test_norms_and_counts_see_the_shared_part():
 def test_a_batch_of_one_row_before_batch_normalisation(engine):
     """MS 13 skips such a batch; here it is a step (docs/forms.md): one row's deviations are 0, so only its bias passes.
 
-    What lies before the normalisation and its weight stand still, and so does the head's weight, for that bias begins at
-    0; the two biases move, the running statistics stay, and nothing is NaN.
+    What lies before the normalisation and its weight stand still, and so does the head's weight, for that bias begins
+    at 0; the two biases move, the running statistics stay, and nothing is NaN.
     """
     fed = federation("fedavg", "norm", engine)
     before, buffers = fed.task.layout.split(fed.server.w), dict(fed.server.buffers)

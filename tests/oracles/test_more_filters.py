@@ -9,6 +9,8 @@ from _compare import CLIENTS, COHORTS, ROUNDS, SIZE, applied, compare
 
 from holdfast import noise, spectrum
 from holdfast.data.plan import keys
+from holdfast.models.zoo import build
+from holdfast.task import Task
 
 RNG = np.random.default_rng(11)
 SHAPES = {  # a small network: stem, block with a norm, 1x1 shortcut, a kernel of even sides, classifier
@@ -174,6 +176,19 @@ def positions(low, d):
         if (abs(place[i] - 1) % d) != apart[beside][i]:
             place[i] = d - place[i]
     return place % d
+
+
+def test_the_filter_on_the_transformer_of_the_zoo():
+    """ML 7.3: only the patch embedding of the ViT that FedFFT runs, its weight with k = floor(.05 L); not its bias."""
+    layout = Task.of(build("vit", {"patch": 4, "size": 32}, (3, 32, 32), 10, 0)).layout
+    arrays = [RNG.normal(size=shape) for shape in layout.shapes]
+    patches = [name for name in layout.names if "patch" in name]
+    assert sorted(name.rpartition(".")[2] for name in patches) == ["bias", "weight"]
+    expected = _spectral.specgrad(arrays, r=0.05, scope="patch", names=layout.names)
+    got = applied("specgrad(scope='patch')", arrays, layout.names)
+    for name, before, after, wanted in zip(layout.names, arrays, got, expected, strict=True):
+        np.testing.assert_allclose(after, wanted, atol=1e-11)
+        assert np.array_equal(before, after) == (name not in patches)
 
 
 @pytest.mark.parametrize("draw", [0, 5])
