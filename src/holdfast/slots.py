@@ -234,7 +234,7 @@ class Correct(Slot):
 
 
 class Descend(Slot):
-    rank: ClassVar[int] = 0  # clip 1, decay 2, momentum 3: the order of torch.optim.SGD
+    rank: ClassVar[int] = 0  # clip 1, decay 2, momentum 3, local_adam 4: the order of torch.optim
 
     @abstractmethod
     def descend(self, g: Vector, carry: Record, s: Step) -> tuple[Vector, Record]:

@@ -32,6 +32,14 @@ def equal(a, b):
 # What a run leaves
 
 
+def test_eve_shows_its_estimates_in_every_row(hold, folder):
+    # Issue 4, item 4: Q, R and the gain are gauges; no other method has them.
+    assert hold(f"{BASE} --method eve --out runs/eve").code == hold(f"{BASE} --out runs/plain").code == 0
+    for row in folder("runs/eve").metrics:
+        assert 0 < row["eve.gain"] <= 1 and row["eve.q"] > 0 and row["eve.r"] > 0
+    assert not [key for row in folder("runs/plain").metrics for key in row if key.startswith("eve.")]
+
+
 def test_a_run_writes_its_four_files(hold, folder):
     # product.md: run.toml, metrics.jsonl, split.json, checkpoint/ (report.html is not of this issue); issue 2, 5.
     done = hold(f"{BASE} --out runs/a --checkpoint-every 2")

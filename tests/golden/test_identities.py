@@ -103,6 +103,30 @@ def test_adam_with_a_huge_tau_is_dampened_momentum():
     close(hard("adam(beta1=0.8, tau=1e9, lr=3e8, v0='zero')"), hard("avgm(beta=0.8) + server(lr=0.3)"), 1e-8, 1e-8)
 
 
+@pytest.mark.parametrize("engine", ["loop", "batched"])
+def test_gloss_without_radii_and_pull_is_dyn_without_alpha(engine):
+    """ML 5.12 says 'rho = rho_l = 0, beta -> inf -> FedAvg', which is false: beta sigma stays the mean of all duals.
+
+    1/beta -> 0 takes the pull and sigma_k away and leaves beta sigma = -mean h, which is dyn(alpha=0)'s server.
+    """
+    close(hard("gloss(rho_g=0, beta=1e9) + uniform", engine=engine), hard("dyn(alpha=0)", engine=engine), 1e-7, 1e-7)
+    assert (hard("gloss(rho_g=0, beta=1e9) + uniform") - hard("uniform")).abs().max() > 1e-2
+
+
+@pytest.mark.parametrize("rule", ["yogi", "adagrad"])
+def test_other_rules_with_a_huge_tau_are_dampened_momentum(rule):
+    """MS 14: FedOpt with tau -> infinity, whatever the rule; v is nothing beside tau."""
+    text = f"adam(beta1=0.8, tau=1e9, lr=3e8, v0='zero', rule='{rule}')"
+    close(hard(text), hard("avgm(beta=0.8) + server(lr=0.3)"), 1e-8, 1e-8)
+
+
+def test_law_that_learns_nothing_is_fedavg():
+    """MS 14: 0 epochs leave softmax(log p_k) and gamma = 1."""
+    proxy = (CURVES[0], CENTRES[0])
+    for text in ("law(epochs=0)", "law(epochs=0, form='quad')", "law(epochs=0, swa=True)"):
+        close(hard(text, proxy=proxy), hard("fedavg"), 1e-12)
+
+
 def test_dyn_without_pull_is_not_fedavg():
     """ML 5.4 trap (b), 8.5.1: the server still adds mean(h): round 1 moves twice as far."""
     path, plain = p8("feddyn(alpha=0)"), p8("fedavg")
@@ -237,6 +261,7 @@ PRESETS = {  # ML 2.2, product.md 'Names that papers use'
     "fedfft": "specpert + sam", "fedfft_s": "specpert + scaffold + sam", "fedfft_d": "specpert + sam + dyn",
     "specgradfilter": "specgrad", "fedper": "per", "fedavgm": "avgm", "fedadam": "adam", "fednova": "nova",
     "fedgh": "gh", "fedeve": "eve", "fedinit": "init",
+    "fedprox_alias_bug": "",  # MS 7: the global reference is the local model itself
 }  # fmt: skip
 
 

@@ -329,6 +329,24 @@ def test_norms_and_counts_see_the_shared_part():
 
 
 @pytest.mark.parametrize("engine", ["loop", "batched"])
+def test_a_batch_of_one_row_before_batch_normalisation(engine):
+    """MS 13 skips such a batch; here it is a step (docs/forms.md): one row's deviations are 0, so only its bias passes.
+
+    What lies before the normalisation and its weight stand still, and so does the head's weight, for that bias begins
+    at 0; the two biases move, the running statistics stay, and nothing is NaN.
+    """
+    fed = federation("fedavg", "norm", engine)
+    before, buffers = fed.task.layout.split(fed.server.w), dict(fed.server.buffers)
+    fed.round({0: [batches(0, 0)[0][:1]]}, RATE)
+    after = fed.task.layout.split(fed.server.w)
+    still = {name for name in before if torch.equal(before[name], after[name])}
+    assert still == {"body.0.weight", "body.0.bias", "body.1.weight", "head.weight"} and fed.server.w.isfinite().all()
+    for name in ("running_mean", "running_var"):
+        close(fed.server.buffers[f"body.1.{name}"], buffers[f"body.1.{name}"])
+    assert int(fed.server.buffers["body.1.num_batches_tracked"]) == 1
+
+
+@pytest.mark.parametrize("engine", ["loop", "batched"])
 def test_buffers_are_averaged_and_counters_maximised(engine):
     """MS 1, 13: floating buffers with the weights, integer counters their maximum; weights too are plain PyTorch's."""
     fed, net = federation("fedavg", "norm", engine), made("norm")

@@ -18,6 +18,7 @@ PAPERS = [
     "per + sam + specpert", "dyn + specgrad", "specgrad", "prox + specgrad", "scaffold + specgrad", "awa + specgrad",
     "specgrad(kind='lap') + scaffold", "specgrad(kind='gauss') + scaffold", "specgrad(kind='fft2')", "gh", "prox + gh",
     "nova + gh", "decorr + gh", "univar", "univar(lam=0.0)", "univar(mu=0.0)", "eve",
+    "nova + gh + momentum",  # FedGH's own setting has local momentum
 ]  # fmt: skip
 
 
