@@ -62,10 +62,11 @@ def test_coverage(capsys: pytest.CaptureFixture[str]) -> None:
     met = set[tuple[str, str]]().union(*(pairs(method) for method in drawn))
     every = {tuple(sorted((a.__name__, b.__name__))) for a, b in combinations_with_replacement(SLOTS, 2)}
     wanted = possible()
-    never = sorted(" x ".join(pair) for pair in every - wanted)
+    never = sorted(" x ".join(pair) for pair in every - wanted.keys())
     with capsys.disabled():
         sizes = dict(sorted(Counter(len(method.parts) for method in drawn).items()))
         print(f"\n{len(drawn)} compositions by number of parts: {sizes}")
-        print(f"{len(times)} parts, the rarest {times.most_common()[-1]}; {len(met & wanted)} of {len(wanted)} pairs")
+        both = len(met & wanted.keys())
+        print(f"{len(times)} parts, the rarest {times.most_common()[-1]}; {both} of {len(wanted)} pairs")
         print(f"of slots that parts can fill; no two parts fill {', '.join(never)}")
     covered(drawn, COUNT, LEAST)
