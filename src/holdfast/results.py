@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from holdfast import checkpoint
+from holdfast import checkpoint, privacy
 from holdfast.data.splits import Split
 from holdfast.errors import Failed, Problem, Refused
 from holdfast.experiment import KINDS, Plan, Ready, Run, ready
@@ -50,6 +50,7 @@ class Result:
     server: Server
     done: bool = True  # False if it was stopped before its last round
     stopped: bool = False  # whether somebody asked to stop
+    privacy: str = ""  # what its rounds guarantee, where a part of the method hides clients
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -104,7 +105,9 @@ def go(
             if stopped.is_set() and not kept:
                 keep(folder, state)
         done = state.round >= made.run.rounds
-        return Result(made.run, made.plan, rows, folder, state.server, done, stopped.is_set())
+        fed = made.federation
+        private = privacy.told(fed.method, fed.cohort, len(fed.clients), state.round)
+        return Result(made.run, made.plan, rows, folder, state.server, done, stopped.is_set(), private)
 
 
 def remarks(made: Ready) -> Iterator[str]:

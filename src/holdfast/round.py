@@ -7,26 +7,28 @@
         up, memory = finish(method, task, down, own, carry)
     server = absorb(method, task, server, down, ups, ids, clients, seed)
 
-Here is every line that calls a hook of a part during a round, one line a slot (`Frozen` and `Private` are asked once,
-before the first). The vectors: `server.w` is the model; `down.w` the point that was sent, a client's `anchor`; `start`
-where its local run began; `carry.w` where it stands.
+Here is every line that calls a hook of a part during a round, one line a slot and two for `Codec` (`Frozen` and
+`Private` are asked once, before the first). The vectors: `server.w` is the model; `down.w` the point that was sent, a
+client's `anchor`; `start` where its local run began; `carry.w` where it stands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.func import vmap
 
 from holdfast import noise
 from holdfast.gradient import Differentiate
 from holdfast.method import Method, Part
 
 from holdfast.slots import (  # isort: skip
-    Ascend, Cast, Close, Correct, Descend, Loss, Merge, Open, Perturb, Round, Slot, Start, Step, Transform,
+    Ascend, Cast, Close, Codec, Correct, Descend, Loss, Merge, Open, Perturb, Round, Slot, Start, Step, Transform,
     Update, Weigh,
 )  # fmt: skip
 from holdfast.task import Batch, Task
@@ -74,29 +76,27 @@ class Carry(NamedTuple):
 class Up(NamedTuple):
     """What a client sends back; executors return a stack, one row a client."""
 
-    delta: Vector
+    delta: Any  # a vector, or the record that a codec made of it
     buffers: Record
     parts: dict[str, Record]
     card: Record
 
 
 def open_server(method: Method, task: Task, clients: int) -> Server:
-    parts = {
-        p.name: {key: init(Start(task.start, task.buffers, clients, p)) for key, init in p.kept("state").items()}
-        for p in method.parts
-    }
-    return Server(task.start, task.buffers, parts, torch.zeros((), dtype=torch.int64, device=task.start.device))
+    parts, w = opened(method, task, clients, "state"), task.start
+    return Server(w, task.buffers, parts, torch.zeros((), dtype=torch.int64, device=w.device))
 
 
 def open_memory(method: Method, task: Task, clients: int) -> dict[str, Record]:
     """A client's memory before it has ever taken part."""
-    parts = {
-        p.name: {key: init(Start(task.start, task.buffers, clients, p)) for key, init in p.kept("memory").items()}
-        for p in method.parts
-    }
-    if task.layout.private:
-        parts["private"] = {"w": task.layout.own(task.start)}
+    private = {"private": {"w": task.layout.own(task.start)}} if task.layout.private else {}
+    parts = opened(method, task, clients, "memory") | private
     return {name: record for name, record in parts.items() if record}
+
+
+def opened(method: Method, task: Task, clients: int, kind: Literal["state", "memory"]) -> dict[str, Record]:
+    starts = [(p, Start(task.start, task.buffers, clients, p)) for p in method.parts]
+    return {p.name: {key: init(start) for key, init in p.kept(kind).items()} for p, start in starts}
 
 
 def cast(method: Method, server: Server, lr: Tensor) -> Down:
@@ -155,24 +155,29 @@ def finish(method: Method, task: Task, down: Down, own: Own, carry: Carry) -> tu
     s = replace(look(task, down, own, carry), count=count, span=method.span(count), stiffness=method.stiffness())
     delta, up, memory = task.layout.shared(carry.w - down.w), dict[str, Record](), dict(own.memory)
     for p in method.slot(Close):
-        delta, up[p.name], kept = p.close(delta, of(p, s, down, own, carry.parts))
-        memory.update({p.name: kept} if kept else {})
+        delta, up[p.name], memory[p.name] = p.close(delta, of(p, s, down, own, carry.parts))
+    sent = delta
+    for p in method.slot(Codec):  # one part at most
+        sent, memory[p.name] = p.encode(delta, of(p, s, down, own, carry.parts))
+    memory = {name: record for name, record in memory.items() if record}
     if task.layout.private:
         memory["private"] = {"w": task.layout.own(carry.w)}
         up = mapped(task.layout.shared, up)
-    delta, up = where(trained, (delta, up), mapped(torch.zeros_like, (delta, up)))
+    sent, up = where(trained, (sent, up), mapped(torch.zeros_like, (sent, up)))
     card = {**own.card, "steps": carry.steps, "span": s.span * trained, "loss": carry.loss / count}
-    return Up(delta, carry.buffers, up, card), where(trained, memory, own.memory)
+    return Up(sent, carry.buffers, up, card), where(trained, memory, own.memory)
 
 
 def absorb(
     method: Method, task: Task, server: Server, down: Down, ups: Up, ids: Tensor, clients: Tensor, seed: Tensor,
-    view: Callable[[Any], Any] = lambda r: r, proxy: Batch | None = None,
+    view: Callable[[Any], Any] = lambda r: r, proxy: Batch | None = None, expected: Tensor | None = None,
 ) -> Server:  # fmt: skip
-    """Weigh, merge, average, update. `ups` is stacked in ascending id; `view` lets a data sheet watch what is read."""
+    """Decode, weigh, merge, average, update. `ups` is stacked in ascending id; `view` lets a data sheet watch reads."""
     live = ups.card["steps"] > 0
-    source, cohort = noise.fold(seed, server.round), live.sum().to(server.w.dtype)
-    r = Round(task, server.w, down.w, down.lr, server.round, source, ids, ups.card, live, cohort, clients, ups.delta)
+    source, cohort, deltas = noise.fold(seed, server.round), live.sum().to(server.w.dtype), ups.delta
+    for p in method.slot(Codec):
+        deltas = vmap(partial(p.decode, layout=task.layout))(ups.delta)
+    r = Round(task, server.w, down.w, down.lr, server.round, source, ids, ups.card, live, cohort, clients, deltas)
 
     def seen(p: Slot) -> Round:
         sent = {key: r.reduce(method.uplink(p.name)[key], stack) for key, stack in ups.parts.get(p.name, {}).items()}
@@ -182,7 +187,7 @@ def absorb(
     for p in method.slot(Weigh):
         weights = p.weigh(view(replace(r, st=server.parts[p.name])))
     weights = torch.where(live, weights, 0)
-    r = replace(r, weights=weights / torch.where(weights.sum() > 0, weights.sum(), 1), proxy=proxy)
+    r = replace(r, weights=weights / torch.where(weights.sum() > 0, weights.sum(), 1), proxy=proxy, expected=expected)
     # Floating buffers are averaged like the model; counters take the largest.
     buffers = {k: r.reduce("weighted", b) if b.is_floating_point() else b.amax(0) for k, b in ups.buffers.items()}
     r = replace(r, buffers=buffers)
@@ -212,7 +217,4 @@ def of(p: Slot | Part, s: Step, down: Down, own: Own, carries: dict[str, Record]
 
 
 def where(condition: Tensor, new: Any, old: Any) -> Any:
-    def choose(a: Tensor, b: Tensor) -> Tensor:
-        return torch.where(condition, a, b)
-
-    return mapped(choose, new, old)
+    return mapped(partial(torch.where, condition), new, old)

@@ -10,6 +10,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from holdfast.errors import Refused
+
 Vector = Tensor  # [P]; executors hold [K, P]
 Record = dict[str, Tensor]  # named tensors: a part's state, memory, carry or message
 
@@ -38,6 +40,10 @@ class Layout:
     def size(self) -> int:
         """Trainable scalars, without the padding."""
         return sum(self.sizes)
+
+    @property
+    def shared_sizes(self) -> tuple[int, ...]:
+        return tuple(n for name, n in zip(self.names, self.sizes, strict=True) if name not in self.private)
 
     @property
     def private_size(self) -> int:
@@ -81,6 +87,17 @@ class Layout:
             return w
         return self.map(lambda name, t: torch.zeros_like(t) if name in self.private else t, w)
 
+    def travelling(self, w: Vector) -> Tensor:
+        """The shared entries alone [shared_size]: no padding, nothing private."""
+        tensors = self.split(w)
+        return torch.cat([tensors[name].reshape(-1) for name in self.names if name not in self.private])
+
+    def arrived(self, entries: Tensor) -> Vector:
+        """The vector of these shared entries, zero elsewhere."""
+        shared = iter(torch.split(entries, list(self.shared_sizes)))
+        pairs = zip(self.names, self.sizes, strict=True)
+        return self.join({n: entries.new_zeros(size) if n in self.private else next(shared) for n, size in pairs})
+
     def own(self, w: Vector) -> Vector:
         """The private entries alone."""
         tensors = self.split(w)
@@ -93,6 +110,16 @@ class Layout:
         for name, piece in zip(self.private, torch.split(own, sizes), strict=True):
             tensors[name] = piece.view(tensors[name].shape)
         return self.join(tensors)
+
+
+def meant(layout: Layout, layers: str, part: str) -> tuple[str, ...]:
+    """The tensors that an option names: 'head', or beginnings of names separated by commas; some, and not all."""
+    starts = tuple(word.strip() for word in layers.split(","))
+    names = layout.head if layers == "head" else tuple(n for n in layout.names if n.startswith(starts))
+    if not names or set(names) == set(layout.names):
+        what = "no tensor" if not names else "every tensor, so nothing is learned together,"
+        raise Refused(f"{part}(layers={layers!r}) means {what} of the model; it has {', '.join(layout.names)}")
+    return names
 
 
 def mapped(f: Callable[..., Any], *trees: Any) -> Any:

@@ -29,7 +29,9 @@ FORMS = [
     "gc(per='live')", "gc(per='tensor', match='model')", "l2(form='unit')", "scaffold(option='I')",
     "awa(keep=True, init='log', distance='euc', gamma=0.9)", "gh(keep='length')", "gh(test_on='original')",
     "adam(rule='yogi')", "eve(predict='last')", "freeze(mode='discard')", "sol(form='distance', adaptive=True)",
-    "univar(estimator='unbiased', self_pairs=True)", "lesam(mode='last_update')",
+    "univar(estimator='unbiased', self_pairs=True)", "lesam(mode='last_update')", "topk(k=0.1, feedback=False)",
+    "quantize(bits=1)", "quantize(bits=4, kind='nearest')", "quantize(bits=2, per='vector')", "scaffold + topk",
+    "dyn + topk", "ldp + topk", "per + quantize(bits=4)",
 ]  # fmt: skip
 
 

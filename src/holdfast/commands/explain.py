@@ -33,6 +33,7 @@ def in_company(method: str) -> str:
 
 
 def command(options: argparse.Namespace) -> int:
+    from holdfast import privacy
     from holdfast.experiment import Run, ready
     from holdfast.explain import explained
 
@@ -41,7 +42,10 @@ def command(options: argparse.Namespace) -> int:
         made = ready(run, costing=True)
     except Refused as refused:
         raise Refused(*refused.problems, advice=refused.advice or in_company(options.method)) from refused
-    told = explained(made.federation.method, made.federation.sheet)
+    fed = made.federation
+    told = explained(fed.method, fed.sheet)
+    if private := privacy.told(fed.method, fed.cohort, len(fed.clients), made.run.rounds):
+        told["privacy"] = private
     if options.json:
         print(json.dumps(told))
         return 0
@@ -55,6 +59,8 @@ def command(options: argparse.Namespace) -> int:
     print(f"\ncost a client and round ({about})")
     for name, value in told["sheet"]:
         print(f"  {name:<39} {value}")
+    if private:
+        print(f"\nprivacy\n  {private}")
     print("\ncite")
     print("\n".join(told["citations"]))
     return 0
