@@ -15,7 +15,7 @@ from holdfast.errors import Refused
 from holdfast.gradient import Objective, autograd
 from holdfast.method import Method
 from holdfast.round import Own, Up, absorb, begin, cast, finish, open_memory, open_server, step
-from holdfast.slots import Merge
+from holdfast.slots import Codec, Merge
 from holdfast.task import Batch, Output, Task
 from holdfast.vector import Record, Vector, nbytes, repeated
 
@@ -142,7 +142,7 @@ def measured(method: Method, task: Task, sample: Batch, clients: int, cohort: in
         state=wire((server.w, server.buffers, server.parts)),
         passes=passes[0],
         forwards=task.forwards,
-        individual=any(not p.sums for p in method.slot(Merge)) or "deltas" in reads,
+        individual=alone(method) or "deltas" in reads,
         proxy="proxy_loss" in reads,
     )
 
@@ -159,6 +159,11 @@ def declared(method: Method, up: Up, kept: dict[str, Record], memory: dict[str, 
                 problems.append(f"part '{p.name}' {what} {sorted(got)} and declares {sorted(want)}; make them equal")
     if problems:
         raise Refused(*problems)
+
+
+def alone(method: Method) -> bool:
+    """Whether each client's update has to be opened by itself: records do not add up, and most merges compare."""
+    return bool(method.slot(Codec)) or any(not p.sums for p in method.slot(Merge))
 
 
 def guarded(method: Method, up: Up, read: Mapping[int, set[str]]) -> None:

@@ -58,6 +58,12 @@ def test_bytes_up_by_hand(text):
     assert got.model == bare.model and (got.down == bare.down or "scaffold" in text)
 
 
+def test_records_are_opened_one_by_one():
+    """They do not add up, so there is no secure sum of them."""
+    assert all(sheet(parse(text), NET, SAMPLE).individual for text in ("topk", "quantize"))
+    assert not any(sheet(parse(text), NET, SAMPLE).individual for text in ("dp", "ldp", "fedavg"))
+
+
 def test_residuals_are_memory():
     assert sheet(parse("topk"), NET, SAMPLE).memory == 4 * D
     assert sheet(parse("topk(feedback=False)"), NET, SAMPLE).memory == 0
