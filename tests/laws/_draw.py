@@ -16,7 +16,7 @@ from holdfast.text import made
 
 # Where half to twice the default would do nothing on a problem of toy size, or drown it in noise.
 SPREAD = {
-    ("clip", "max"): (0.05, 1.0), ("adam", "lr"): (0.01, 0.05), ("topk", "k"): (0.02, 0.5),
+    ("clip", "max"): (0.05, 1.0), ("adam", "lr"): (0.01, 0.05), ("topk", "k"): (0.02, 0.2),
     ("dp", "clip"): (0.05, 1.0), ("dp", "noise"): (0.01, 0.1),
     ("ldp", "clip"): (0.05, 1.0), ("ldp", "noise"): (0.01, 0.1),
 }  # fmt: skip

@@ -13,7 +13,7 @@ from holdfast.laws import LAWS
 from holdfast.method import Method
 from holdfast.slots import SLOTS
 
-COUNT, LEAST, SEED = 200, 10, 20240805
+COUNT, LEAST, SEED = 200, 10, 20240809
 
 
 @pytest.mark.parametrize("method", compositions(COUNT, SEED), ids=lambda method: str(method).replace(" ", ""))
