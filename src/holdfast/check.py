@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +16,7 @@ from holdfast.execute.blame import blamed
 from holdfast.gradient import Objective, autograd
 from holdfast.method import Method
 from holdfast.round import Own, Up, absorb, begin, cast, finish, open_memory, open_server, step
-from holdfast.slots import Merge
+from holdfast.slots import Codec, Merge
 from holdfast.task import Batch, Output, Task
 from holdfast.vector import Record, Vector, nbytes, repeated
 
@@ -130,8 +132,10 @@ def measured(method: Method, task: Task, sample: Batch, clients: int, cohort: in
     up, kept = finish(method, task, down, own, carry)
     declared(method, up, kept, memory)
     ups = repeated(up, cohort)
-    ids, reads = torch.zeros(cohort, device=device, dtype=torch.int64), set[str]()
-    absorb(method, task, server, down, ups, ids, scalar, own.key, lambda r: Watched(r, reads), batch)
+    ids, read = torch.zeros(cohort, device=device, dtype=torch.int64), defaultdict[int, set[str]](set)
+    absorb(method, task, server, down, ups, ids, scalar, own.key, lambda r: Watched(r, read[r.tag]), batch)
+    guarded(method, up, read)
+    reads = set[str]().union(*read.values())
     wire = partial(nbytes, task.layout)
     return Sheet(
         model=task.layout.shared_size * scalar.element_size(),
@@ -141,7 +145,7 @@ def measured(method: Method, task: Task, sample: Batch, clients: int, cohort: in
         state=wire((server.w, server.buffers, server.parts)),
         passes=passes[0],
         forwards=task.forwards,
-        individual=bool(method.slot(Merge)) or "deltas" in reads,
+        individual=alone(method) or "deltas" in reads,
         proxy="proxy_loss" in reads,
     )
 
@@ -156,5 +160,30 @@ def declared(method: Method, up: Up, kept: dict[str, Record], memory: dict[str, 
         ):
             if set(got) != set(want):
                 problems.append(f"part '{p.name}' {what} {sorted(got)} and declares {sorted(want)}; make them equal")
+    if problems:
+        raise Refused(*problems)
+
+
+def alone(method: Method) -> bool:
+    """Whether each client's update has to be opened by itself: records do not add up, and most merges compare."""
+    return bool(method.slot(Codec)) or any(not p.sums for p in method.slot(Merge))
+
+
+def guarded(method: Method, up: Up, read: Mapping[int, set[str]]) -> None:
+    """Where a part answers for what one client can show, nothing else may show more. `read`: of the round, by tag."""
+    problems: list[str] = []
+    for guard in method.parts:
+        if guard.guards and up.buffers:
+            problems.append(
+                f"'{guard.name}' protects the update alone, and running statistics ({next(iter(up.buffers))}, ...) "
+                "would leave each client as they are; take a model without them, such as one with group norm"
+            )
+        for p in method.parts:
+            shown = sorted(read[p.tag] & guard.guards)
+            if p is not guard and shown:
+                problems.append(
+                    f"'{p.name}' reads what clients sent ({', '.join(shown)}), which '{guard.name}' does not protect; "
+                    "drop one of the two"
+                )
     if problems:
         raise Refused(*problems)

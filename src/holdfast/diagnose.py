@@ -11,10 +11,11 @@ from holdfast.execute import Cohort, Feed
 from holdfast.gradient import Objective, autograd
 from holdfast.method import Method, Part
 from holdfast.round import Carry, Down, Own, begin, finish, step
-from holdfast.slots import Frozen, Private
+from holdfast.slots import Codec, Frozen, Private
 from holdfast.vector import leaves, mapped
 
 Note = Callable[[str, Any], None]
+UNSPIED = (Frozen, Private, Codec)  # they give names, or another form of what Close returned
 
 
 def client(method: Method, task: Any, down: Down, cohort: Cohort, k: int, feed: Feed) -> str:
@@ -81,7 +82,7 @@ def spy(part: Part, note: Note) -> Part:
 
         return tells
 
-    names = [slot.__name__.lower() for slot in part.slots() if slot not in (Frozen, Private)]
+    names = [slot.__name__.lower() for slot in part.slots() if slot not in UNSPIED]
     body = {name: telling(name, getattr(type(part), name)) for name in names}
     twin = object.__new__(type(part.name, (type(part),), body))
     vars(twin).update(vars(part))

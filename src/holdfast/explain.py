@@ -8,7 +8,7 @@ from holdfast.batchnorm import POLICIES
 from holdfast.check import Sheet
 from holdfast.method import Method, Part
 from holdfast.references import bibtex
-from holdfast.slots import SLOTS, Cast, Merge, Update, Weigh
+from holdfast.slots import SLOTS, Cast, Codec, Merge, Update, Weigh
 
 SERVER = (Cast, Weigh, Merge, Update)
 NAMES = {"memory": "kept by a client", "state": "kept by the server (its model included)"}  # of the data sheet
@@ -43,7 +43,7 @@ def pipeline(method: Method) -> list[dict[str, str]]:
 
 def purpose(slot: type) -> str:
     """The first line that the slot's own hook says of itself."""
-    return sentence(getattr(slot, slot.__name__.lower()))
+    return sentence(getattr(slot, "encode" if slot is Codec else slot.__name__.lower()))
 
 
 def sentence(thing: Any) -> str:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.func import vmap
 
 from holdfast.data import plan
 from holdfast.errors import Refused
@@ -23,7 +24,7 @@ from holdfast.execute.loop import Loop
 from holdfast.method import Method, Part, within
 from holdfast.models.toy import CLASSES, network
 from holdfast.round import Down, Server, Up, absorb, cast, open_memory, open_server
-from holdfast.slots import Ascend, Cast, Close, Descend, Update
+from holdfast.slots import Ascend, Cast, Close, Codec, Descend, Update
 from holdfast.task import Batch, Task, cross_entropy
 from holdfast.vector import Record, mapped, repeated
 
@@ -39,11 +40,18 @@ OWNED = [np.arange(end - n, end) for n, end in zip(SIZES, ENDS, strict=True)]
 
 
 class State(NamedTuple):
-    """Everything there is after a round; `ups` is what the round's clients sent."""
+    """Everything there is after a round; `ups` is what the round's clients sent, decoded."""
 
     server: Server
     memory: Memory  # [N, ...], all clients
     ups: Up | tuple[()] = ()
+
+
+def meant(method: Method, task: Task, ups: Up) -> Up:
+    """With the updates that a codec's records stand for: codes of what is only rounding may differ."""
+    for p in method.slot(Codec):
+        ups = ups._replace(delta=vmap(partial(p.decode, layout=task.layout))(ups.delta))
+    return ups
 
 
 def batched(lanes: int) -> Engine:
@@ -124,7 +132,7 @@ class Lab:
         server = absorb(
             bound, task, before.server, down, ups, cohort.ids, population, plan.root(SEED), proxy=self.proxy
         )
-        return State(server, memory, ups)
+        return State(server, memory, meant(method, task, ups))
 
     def run(
         self, method: Method, engine: Engine = Loop, rounds: int = ROUNDS, along: Sequence[State] = (),
@@ -214,12 +222,12 @@ def watched(part: Part, first: State) -> Part:
     # Of each hook: where its value comes in, and what comes after the value when it returns.
     hooks: list[tuple[type, int, tuple[str, ...]]] = [
         (Cast, 0, ("",)), (Ascend, -1, ("carry",)), (Descend, -1, ("carry",)), (Close, 0, ("up", "memory")),
-        (Update, 0, ("state",)),
+        (Update, 0, ("state",)), (Codec, -1, ("memory",)),
     ]  # fmt: skip
     body: dict[str, Any] = {}
     for slot, place, kinds in hooks:
         if isinstance(part, slot):
-            name = slot.__name__.lower()
+            name = "encode" if slot is Codec else slot.__name__.lower()
             body[name] = watcher(getattr(type(part), name), part, place if slot in part.observes else -1, kinds, tables)
     for slot in part.observes - {slot for slot, _, _ in hooks}:
         name = slot.__name__.lower()

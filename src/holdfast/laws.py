@@ -21,7 +21,7 @@ from holdfast.gradient import autograd
 from holdfast.laboratory import EVERYBODY, NETWORKS, Lab, batched, cloned, named, reference, same, twice, unsound
 from holdfast.method import REGISTRY, Method, Part
 from holdfast.round import Down, Own, absorb, begin, cast, finish, step
-from holdfast.slots import ORDERED, Ascend, Close, Correct, Descend, Loss, Perturb, Transform
+from holdfast.slots import ORDERED, Ascend, Close, Codec, Correct, Descend, Loss, Perturb, Transform
 from holdfast.text import made, parse
 from holdfast.vector import mapped
 
@@ -134,7 +134,7 @@ def float32(method: Method) -> None:
             assert not (wide := [k for k, t in named(found).items() if t.dtype == torch.float64]), f"float64 in {wide}"
             a, b = named((wanted.memory, wanted.ups)), named((found.memory, found.ups))
             for name, value in a.items():
-                gap, size = float((value - b[name]).double().norm()), float(value.double().norm())
+                gap, size = float((value.double() - b[name].double()).norm()), float(value.double().norm())
                 assert gap <= 1e-3 * size + 1e-6, f"{name} is off by {gap:.3g} of {size:.3g}, network '{network}'"
 
 
@@ -149,7 +149,8 @@ def company(method: Method) -> None:
     for network in NETWORKS:
         lab = Lab(network, torch.float32)
         begun = laboratory.lowered(reference(Lab(network), method)[1])
-        send, whole = Batched(method, lab.task(method), 4), lab.cohort(begun.memory, 2, EVERYBODY)
+        task = lab.task(method)
+        send, whole = Batched(method, task, 4), lab.cohort(begun.memory, 2, EVERYBODY)
         options, down = tensors(method), lab.down(method.bound(tensors(method)), begun.server)
         wanted = send(options, down, whole, lab.feed)
         for said, rows, cohort in laboratory.arrangements(whole):
@@ -157,9 +158,10 @@ def company(method: Method) -> None:
             same(mapped(lambda t, rows=rows: t[rows], wanted), found, 0, f"{said}, network '{network}'")
         # Another width is rounded otherwise, which parts may magnify; in float64 what is left tells of the padding.
         lab, begun = Lab(network), reference(Lab(network), method)[1]
-        send, whole = Batched(method, lab.task(method), 4), lab.cohort(begun.memory, 2, EVERYBODY)
-        down, wide = lab.down(method.bound(options), begun.server), laboratory.padded(whole, rows=1)
-        narrow, wider = (send(options, down, cohort, lab.feed) for cohort in (whole, wide))
+        task, whole = lab.task(method), lab.cohort(begun.memory, 2, EVERYBODY)
+        send, down = Batched(method, task, 4), lab.down(method.bound(options), begun.server)
+        both = (send(options, down, cohort, lab.feed) for cohort in (whole, laboratory.padded(whole, rows=1)))
+        narrow, wider = ((laboratory.meant(method, task, ups), kept) for ups, kept in both)
         same(narrow, wider, 1e-12, f"batches wider by a padded row, network '{network}'")
 
 
@@ -268,7 +270,7 @@ def declared(method: Method) -> None:
     first = lab.first(method)
     for p in method.parts:
         assert set(p.uplink.values()) <= {"mean", "weighted", "sum"}, f"'{p.name}' has uplink {dict(p.uplink)}"
-        assert not p.kept("memory") or isinstance(p, Close), f"'{p.name}' has memory and no close to write it"
+        assert not p.kept("memory") or isinstance(p, Close | Codec), f"'{p.name}' has memory and no close to write it"
         slots = {slot.__name__ for slot in p.observes - {*p.slots()}}
         assert not slots, f"'{p.name}' observes {slots}, which it does not fill"
     spied = object.__new__(Method)

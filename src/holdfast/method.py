@@ -51,6 +51,8 @@ class Part:
     observes: ClassVar[frozenset[type]] = frozenset()  # ordered slots in which it hands its value through unchanged
     equal: ClassVar[bool] = False  # clients weigh equally unless a part says otherwise
     shows: ClassVar[tuple[str, ...]] = ()  # scalars of `state` that stand in every round's metrics
+    static: ClassVar[frozenset[str]] = frozenset()  # numbers that shapes depend on: constants, never tensors
+    guards: ClassVar[frozenset[str]] = frozenset()  # fields of `Round` that would show what this part hides
     jumps: ClassVar[bool] = False  # its result jumps somewhere, so rounding can take two executors apart
 
     def __post_init__(self) -> None:
@@ -211,7 +213,8 @@ class Method:
     def floats(self) -> dict[str, dict[str, float]]:
         """The options that may be tensors: annotated `float`, so that their values need no compilation."""
         return {
-            p.name: {key: v for key, v in p.options().items() if float in (p.hints()[key], type(v))} for p in self.parts
+            p.name: {k: v for k, v in p.options().items() if float in (p.hints()[k], type(v)) and k not in p.static}
+            for p in self.parts
         }
 
     def bound(self, options: Mapping[str, Mapping[str, Tensor]]) -> Method:
@@ -242,11 +245,8 @@ def refusals(method: Method) -> list[str]:
     """Why these parts cannot stand together: all reasons."""
     parts = method.parts
     names = [p.name for p in parts]
-    found = [
-        f"'{n}' stands {names.count(n)} times; a part may stand once"
-        for n in dict.fromkeys(names)
-        if names.count(n) > 1
-    ]
+    twice = [n for n in dict.fromkeys(names) if names.count(n) > 1]
+    found = [f"'{n}' stands {names.count(n)} times; a part may stand once" for n in twice]
     for slot in SINGLE:
         own = list(dict.fromkeys(p.name for p in parts if p.fills(slot)))
         if len(own) > 1:

@@ -5,6 +5,7 @@ Keys are int64 tensors holding 32 bits; the mixing multiplies by constants below
 
 from __future__ import annotations
 
+import math
 import zlib
 
 import torch
@@ -36,3 +37,9 @@ def tag(text: str) -> int:
 def uniform(key: Tensor, index: Tensor) -> Tensor:
     """A number in [0, 1) for every index; the same index gets the same number whatever stands around it."""
     return fold(key, index).to(torch.float32) * 2.0**-32
+
+
+def normal(key: Tensor, index: Tensor) -> Tensor:
+    """A standard normal number for every index, by Box and Muller's transform in float64; none is beyond 6.7."""
+    u, v = ((fold(key, 2 * index + i).double() + 1) * 2.0**-32 for i in (0, 1))  # in (0, 1]
+    return (-2 * u.log()).sqrt() * (2 * math.pi * v).cos()

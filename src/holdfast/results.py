@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from holdfast import checkpoint, headline
+from holdfast import checkpoint, headline, privacy
 from holdfast.data.splits import Split
 from holdfast.errors import Failed, Problem, Refused
 from holdfast.experiment import KINDS, Plan, Ready, Run, ready
@@ -53,6 +53,7 @@ class Result:
     done: bool = True  # False if it was stopped before its last round
     stopped: bool = False  # whether somebody asked to stop
     split: dict[str, float] = field(default_factory=dict[str, float])  # its measures
+    privacy: str = ""  # what its rounds guarantee, where a part of the method hides clients
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -111,8 +112,9 @@ def go(
             if stopped.is_set() and not kept:
                 keep(folder, state)
         done = state.round >= made.run.rounds
-        measures = made.described.measures
-        return Result(made.run, made.plan, rows, folder, state.server, done, stopped.is_set(), measures)
+        fed, measures = made.federation, made.described.measures
+        private = privacy.told(fed.method, fed.cohort, len(fed.clients), state.round)
+        return Result(made.run, made.plan, rows, folder, state.server, done, stopped.is_set(), measures, private)
 
 
 def kept_round(made: Ready, state: State, folder: Path | None, stopped: threading.Event) -> tuple[Row, bool]:

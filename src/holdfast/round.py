@@ -7,8 +7,8 @@
         up, memory = finish(method, task, down, own, carry)
     server = absorb(method, task, server, down, ups, ids, clients, seed)
 
-Every line that calls a hook is here, one a slot (`Frozen` and `Private` are asked once, before). `server.w` is what all
-share; `down.w` the point that was sent, a client's `anchor`; `start` where its local run began; `carry.w` where it is.
+Every line that calls a hook is here, one a slot, two for `Codec` (`Frozen`, `Private` are asked before). `server.w` is
+what all share; `down.w` the point that was sent, a client's `anchor`; `start` where it began; `carry.w` where it is.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.func import vmap
 
 from holdfast import noise
 from holdfast.gradient import Differentiate
 from holdfast.method import Method, Part
 
 from holdfast.slots import (  # isort: skip
-    Ascend, Cast, Close, Correct, Descend, Loss, Merge, Open, Perturb, Round, Slot, Start, Step, Transform,
+    Ascend, Cast, Close, Codec, Correct, Descend, Loss, Merge, Open, Perturb, Round, Slot, Start, Step, Transform,
     Update, Weigh,
 )  # fmt: skip
 from holdfast.task import Batch, Task
-from holdfast.vector import Record, Vector, mapped
+from holdfast.vector import Record, Vector, mapped, where
 
 
 class Server(NamedTuple):
@@ -74,27 +75,26 @@ class Carry(NamedTuple):
 class Up(NamedTuple):
     """What a client sends back; executors return a stack, one row a client."""
 
-    delta: Vector
+    delta: Any  # a vector, or the record that a codec made of it
     buffers: Record
     parts: dict[str, Record]
     card: Record
 
 
-def opened(method: Method, task: Task, clients: int, kind: Literal["memory", "state"]) -> dict[str, Record]:
-    starts = ((p, Start(task.start, task.buffers, clients, p)) for p in method.parts)
-    return {p.name: {key: init(start) for key, init in p.kept(kind).items()} for p, start in starts}
+def opened(method: Method, task: Task, clients: int, kind: Literal["state", "memory"]) -> dict[str, Record]:
+    start = partial(Start, task.start, task.buffers, clients)
+    return {p.name: {key: init(start(p)) for key, init in p.kept(kind).items()} for p in method.parts}
 
 
 def open_server(method: Method, task: Task, clients: int) -> Server:
-    parts = opened(method, task, clients, "state")
-    return Server(task.start, task.buffers, parts, torch.zeros((), dtype=torch.int64, device=task.start.device))
+    round = task.start.new_zeros((), dtype=torch.int64)
+    return Server(task.start, task.buffers, opened(method, task, clients, "state"), round)
 
 
 def open_memory(method: Method, task: Task, clients: int) -> dict[str, Record]:
     """A client's memory before it has ever taken part."""
     parts = opened(method, task, clients, "memory")
-    if task.layout.private:
-        parts["private"] = {"w": task.layout.own(task.start)}
+    parts["private"] = {"w": task.layout.own(task.start)} if task.layout.private else {}
     return {name: record for name, record in parts.items() if record}
 
 
@@ -130,7 +130,7 @@ def step(method: Method, task: Task, down: Down, own: Own, carry: Carry, batch: 
         return loss, buffers
 
     at = carry.w
-    first: list[Record] = []
+    first: list[Record] = []  # running statistics of a pass at w, which count if there is one
 
     def grad() -> Vector:
         g, (_, buffers) = diff(objective, carry.w)
@@ -142,8 +142,7 @@ def step(method: Method, task: Task, down: Down, own: Own, carry: Carry, batch: 
         for q in method.slot(Perturb):
             e = q.perturb(e, seen(q))
         at = carry.w + e
-    g, (loss, buffers) = diff(objective, at)
-    buffers = (*first, buffers)[0]  # running statistics are those at w, if there was a pass at w
+    g, (loss, last) = diff(objective, at)
     for p in method.slot(Transform):
         g = p.transform(g, seen(p))
     s = replace(s, data=g, stiffness=method.stiffness())
@@ -152,33 +151,38 @@ def step(method: Method, task: Task, down: Down, own: Own, carry: Carry, batch: 
     for p in method.slot(Descend):
         g, parts[p.name] = p.descend(g, parts[p.name], seen(p))
     w = torch.addcmul(carry.w, g, down.lr, value=-1)  # w - lr g in one pass
-    return Carry(w, carry.start, buffers, parts, carry.steps + 1, carry.loss + loss)
+    return Carry(w, carry.start, (*first, last)[0], parts, carry.steps + 1, carry.loss + loss)
 
 
 def finish(method: Method, task: Task, down: Down, own: Own, carry: Carry) -> tuple[Up, dict[str, Record]]:
     """What a client sends and remembers. One that took no step sends zeros and remembers what it knew."""
     trained, count = carry.steps > 0, carry.steps.clamp(min=1)  # no part divides by zero steps
     s = replace(look(task, down, own, carry), count=count, span=method.span(count), stiffness=method.stiffness())
-    delta, up, memory = task.layout.shared(carry.w - down.w), dict[str, Record](), dict(own.memory)
+    sent: Any = task.layout.shared(carry.w - down.w)
+    up, memory = dict[str, Record](), dict(own.memory)
     for p in method.slot(Close):
-        delta, up[p.name], kept = p.close(delta, of(p, s, down, own, carry.parts))
-        memory.update({p.name: kept} if kept else {})
+        sent, up[p.name], memory[p.name] = p.close(sent, of(p, s, down, own, carry.parts))
+    for p in method.slot(Codec):  # one part at most
+        sent, memory[p.name] = p.encode(sent, of(p, s, down, own, carry.parts))
+    memory = {name: record for name, record in memory.items() if record}
     if task.layout.private:
         memory["private"] = {"w": task.layout.own(carry.w)}
         up = mapped(task.layout.shared, up)
-    delta, up = where(trained, (delta, up), mapped(torch.zeros_like, (delta, up)))
+    sent, up = where(trained, (sent, up), mapped(torch.zeros_like, (sent, up)))
     card = {**own.card, "steps": carry.steps, "span": s.span * trained, "loss": carry.loss / count}
-    return Up(delta, carry.buffers, up, card), where(trained, memory, own.memory)
+    return Up(sent, carry.buffers, up, card), where(trained, memory, own.memory)
 
 
 def absorb(
     method: Method, task: Task, server: Server, down: Down, ups: Up, ids: Tensor, clients: Tensor, seed: Tensor,
-    view: Callable[[Any], Any] = lambda r: r, proxy: Batch | None = None,
+    view: Callable[[Any], Any] = lambda r: r, proxy: Batch | None = None, expected: Tensor | None = None,
 ) -> Server:  # fmt: skip
-    """Weigh, merge, average, update. `ups` is stacked in ascending id; `view` lets a data sheet watch what is read."""
+    """Decode, weigh, merge, average, update. `ups` is stacked in ascending id; `view` lets a data sheet watch reads."""
     live = ups.card["steps"] > 0
-    source, cohort = noise.fold(seed, server.round), live.sum().to(server.w.dtype)
-    r = Round(task, server.w, down.w, down.lr, server.round, source, ids, ups.card, live, cohort, clients, ups.delta)
+    source, cohort, deltas = noise.fold(seed, server.round), live.sum().to(server.w.dtype), ups.delta
+    for p in method.slot(Codec):
+        deltas = vmap(partial(p.decode, layout=task.layout))(ups.delta)
+    r = Round(task, server.w, down.w, down.lr, server.round, source, ids, ups.card, live, cohort, clients, deltas)
 
     def seen(p: Slot) -> Round:
         sent = {key: r.reduce(method.uplink(p.name)[key], stack) for key, stack in ups.parts.get(p.name, {}).items()}
@@ -188,7 +192,7 @@ def absorb(
     for p in method.slot(Weigh):
         weights = p.weigh(view(replace(r, weights=weights, st=server.parts[p.name])))
     weights = torch.where(live, weights, 0)
-    r = replace(r, weights=weights / torch.where(weights.sum() > 0, weights.sum(), 1), proxy=proxy)
+    r = replace(r, weights=weights / torch.where(weights.sum() > 0, weights.sum(), 1), proxy=proxy, expected=expected)
     # Floating buffers are averaged like the model; counters take the largest.
     buffers = {k: r.reduce("weighted", b) if b.is_floating_point() else b.amax(0) for k, b in ups.buffers.items()}
     r, merged = replace(r, buffers=buffers), r.deltas
@@ -214,7 +218,3 @@ def look(task: Task, down: Down, own: Own, carry: Carry | None = None) -> Step:
 def of(p: Slot | Part, s: Step, down: Down, own: Own, carries: dict[str, Record] | None = None) -> Step:
     mem, got, carry = own.memory.get(p.name, {}), down.parts.get(p.name, {}), (carries or {}).get(p.name, {})
     return replace(s, mem=mem, down=got, carry=carry, tag=p.tag)
-
-
-def where(condition: Tensor, new: Any, old: Any) -> Any:
-    return mapped(partial(torch.where, condition), new, old)

@@ -143,11 +143,13 @@ def advance(fed: Federation, state: State, last: bool = False) -> Row:
     ups, kept = fed.execute(fed.options, down, cohort, fed.feed)
     ups, kept, lost, why = finite(fed, t, down, cohort, ups, kept)
     population = torch.tensor(float(len(fed.clients)), dtype=state.server.w.dtype, device=device)
+    expected = population * fed.cohort if isinstance(fed.cohort, float) else torch.full_like(population, fed.cohort)
 
     def absorbed(method: Method) -> Server:
         ids, seed = cohort.ids.to(device), root(fed.seed, device)
         with told(lambda: f"round {t + 1}, at the server"):
-            return absorb(method, fed.task, state.server, down, ups, ids, population, seed, proxy=fed.proxy)
+            more = {"proxy": fed.proxy, "expected": expected}
+            return absorb(method, fed.task, state.server, down, ups, ids, population, seed, **more)
 
     server = absorbed(method)
     if not diagnose.sound((server.w, server.buffers, server.parts)):

@@ -93,10 +93,11 @@ class Round:
     live: Tensor  # [K] bool: clients that trained
     cohort: Tensor  # their number
     clients: Tensor  # the size of the population
-    deltas: Tensor  # [K, P], before Merge; zero rows for clients that did not train
+    deltas: Tensor  # [K, P], decoded, before Merge; zero rows for clients that did not train
     buffers: Record = ABSENT  # of the new model: the clients', averaged
     proxy: Batch = ABSENT  # labelled samples that the server holds, if any
     weights: Tensor = ABSENT  # [K], sum 1; in Weigh: those that hold by default, n or ones
+    expected: Tensor | None = ABSENT  # how many clients a round has on average, where that is known
     up: Record = ABSENT
     st: Record = ABSENT
     tag: int = 0
@@ -126,10 +127,8 @@ class Round:
 
     def reduce(self, how: str, stack: Tensor) -> Tensor:
         """Over clients: 'mean' (plain), 'weighted' or 'sum'. Clients that did not train sent zeros."""
-        if how == "weighted":
-            return torch.tensordot(self.weights, stack, 1)
-        total = stack.sum(0)
-        return total if how == "sum" else total / self.cohort.clamp(min=1)
+        total = torch.tensordot(self.weights, stack, 1) if how == "weighted" else stack.sum(0)
+        return total / self.cohort.clamp(min=1) if how == "mean" else total
 
 
 Init = Callable[[Any], Tensor]  # from a Start (memory, state) or a Step (carry)
@@ -251,6 +250,16 @@ class Close(Slot):
         """After the last step: the update to send, extras for the server, memory to keep."""
 
 
+class Codec(Slot):
+    @abstractmethod
+    def encode(self, delta: Vector, s: Step) -> tuple[Record, Record]:
+        """What is sent in place of the update, and memory to keep. Zeros must mean an update of zero."""
+
+    @abstractmethod
+    def decode(self, sent: Record, layout: Layout) -> Vector:
+        """The update that one client's record stands for."""
+
+
 class Weigh(Slot):
     @abstractmethod
     def weigh(self, r: Round) -> Tensor:
@@ -259,6 +268,7 @@ class Weigh(Slot):
 
 class Merge(Slot):
     counts: ClassVar[bool] = False  # whether every client counts once, whatever its weight
+    sums: ClassVar[bool] = False  # whether the sum of the updates is all that it takes
 
     @abstractmethod
     def merge(self, deltas: Tensor, r: Round) -> Tensor:
@@ -283,18 +293,8 @@ class Frozen(Slot):
         """Names of the tensors that nobody trains: they leave the vector."""
 
 
-def meant(layout: Layout, layers: str, part: str) -> tuple[str, ...]:
-    """The tensors that an option names: 'head', or beginnings of names separated by commas; some, and not all."""
-    starts = tuple(word.strip() for word in layers.split(","))
-    names = layout.head if layers == "head" else tuple(n for n in layout.names if n.startswith(starts))
-    if not names or set(names) == set(layout.names):
-        what = "no tensor" if not names else "every tensor, so nothing is learned together,"
-        raise Refused(f"{part}(layers={layers!r}) means {what} of the model; it has {', '.join(layout.names)}")
-    return names
-
-
 SLOTS: tuple[type, ...] = (
-    Frozen, Private, Cast, Open, Loss, Ascend, Perturb, Transform, Correct, Descend, Close, Weigh, Merge, Update,
+    Frozen, Private, Cast, Open, Loss, Ascend, Perturb, Transform, Correct, Descend, Close, Codec, Weigh, Merge, Update,
 )  # fmt: skip
-SINGLE = (Open, Ascend, Weigh, Merge, Private, Frozen)
+SINGLE = (Open, Ascend, Codec, Weigh, Merge, Private, Frozen)
 ORDERED = (Cast, Transform, Perturb, Close, Update)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import torch
 from torch import Tensor
+
+from holdfast.errors import Refused
 
 Vector = Tensor  # [P]; executors hold [K, P]
 Record = dict[str, Tensor]  # named tensors: a part's state, memory, carry or message
@@ -38,6 +41,10 @@ class Layout:
     def size(self) -> int:
         """Trainable scalars, without the padding."""
         return sum(self.sizes)
+
+    @property
+    def shared_sizes(self) -> tuple[int, ...]:
+        return tuple(n for name, n in zip(self.names, self.sizes, strict=True) if name not in self.private)
 
     @property
     def private_size(self) -> int:
@@ -81,6 +88,17 @@ class Layout:
             return w
         return self.map(lambda name, t: torch.zeros_like(t) if name in self.private else t, w)
 
+    def travelling(self, w: Vector) -> Tensor:
+        """The shared entries alone [shared_size]: no padding, nothing private."""
+        tensors = self.split(w)
+        return torch.cat([tensors[name].reshape(-1) for name in self.names if name not in self.private])
+
+    def arrived(self, entries: Tensor) -> Vector:
+        """The vector of these shared entries, zero elsewhere."""
+        shared = iter(torch.split(entries, list(self.shared_sizes)))
+        pairs = zip(self.names, self.sizes, strict=True)
+        return self.join({n: entries.new_zeros(size) if n in self.private else next(shared) for n, size in pairs})
+
     def own(self, w: Vector) -> Vector:
         """The private entries alone."""
         tensors = self.split(w)
@@ -95,6 +113,16 @@ class Layout:
         return self.join(tensors)
 
 
+def meant(layout: Layout, layers: str, part: str) -> tuple[str, ...]:
+    """The tensors that an option names: 'head', or beginnings of names separated by commas; some, and not all."""
+    starts = tuple(word.strip() for word in layers.split(","))
+    names = layout.head if layers == "head" else tuple(n for n in layout.names if n.startswith(starts))
+    if not names or set(names) == set(layout.names):
+        what = "no tensor" if not names else "every tensor, so nothing is learned together,"
+        raise Refused(f"{part}(layers={layers!r}) means {what} of the model; it has {', '.join(layout.names)}")
+    return names
+
+
 def mapped(f: Callable[..., Any], *trees: Any) -> Any:
     """`f` on the tensors of equally built dictionaries and tuples."""
     first = trees[0]
@@ -104,6 +132,11 @@ def mapped(f: Callable[..., Any], *trees: Any) -> Any:
         parts = [mapped(f, *leaves) for leaves in zip(*trees, strict=True)]
         return type(cast(Any, first))(*parts) if hasattr(cast(Any, first), "_fields") else tuple(parts)
     return f(*trees)
+
+
+def where(condition: Tensor, new: Any, old: Any) -> Any:
+    """Leaf by leaf."""
+    return mapped(partial(torch.where, condition), new, old)
 
 
 def repeated(tree: Any, count: int) -> Any:

@@ -53,11 +53,12 @@ def option(method: Method, part: str, key: str) -> Any:
 # --- a client without samples
 
 
-@every(but=lambda method: option(method, "eve", "count_empty"))
+@every(but=lambda method: option(method, "eve", "count_empty") or has(method, "dp"))
 def test_an_empty_client_is_not_there(method: Method) -> None:
     """MS 13: it takes no step, weighs nothing, is not counted in m: the round is that of the others.
 
-    But for eve(count_empty=True), FedEve's public code, where empty clients shrink the variances (MS 8).
+    But for eve(count_empty=True), FedEve's public code, where empty clients shrink the variances (MS 8), and dp, whose
+    divisor counts whoever was drawn: who has samples is nobody's business.
     """
     before = LAB.round(method, LAB.first(method), 0, ids=(0, 1, 4))
     with_, without = (LAB.round(method, before, 1, ids=ids) for ids in ((0, 1, EMPTY), (0, 1)))
@@ -123,6 +124,7 @@ def moved(method: Method, change: Callable[[Tensor], Tensor], ids: tuple[int, ..
 
 
 OWN = ("adam", "law", "lws")  # their steps have another length by design: MS 5, 12.3, 12.4; oracles compare them
+OTHERS = ("topk", "quantize", "dp")  # the server gets no updates but records of them, or it adds noise
 
 
 def factor(method: Method, many: int) -> float:
@@ -139,21 +141,21 @@ def factor(method: Method, many: int) -> float:
     return scale * (option(method, "server", "lr") or 1)
 
 
-@every(but=lambda method: has(method, *OWN))
+@every(but=lambda method: has(method, *OWN, *OTHERS))
 def test_one_client_a_round(method: Method) -> None:
     """MS 13: every server method reduces to w_k; 14: a single participant has weight 1."""
     step, deltas, _ = moved(method, lambda stack: stack, (0,))
     torch.testing.assert_close(step, factor(method, 1) * deltas[0], atol=1e-12, rtol=1e-9)
 
 
-@every(but=lambda method: has(method, *OWN))
+@every(but=lambda method: has(method, *OWN, *OTHERS))
 def test_identical_updates(method: Method) -> None:
     """MS 3 ii, 7, 8: nothing conflicts, nothing scatters, no weight matters: that update."""
     step, deltas, _ = moved(method, lambda stack: stack, (0, 1, 4))
     torch.testing.assert_close(step, factor(method, 3) * deltas[0], atol=1e-12, rtol=1e-9)
 
 
-@every(but=lambda method: has(method, "law", "krum"))
+@every(but=lambda method: has(method, "law", "krum", *OTHERS))
 def test_opposite_updates(method: Method) -> None:
     """MS 7: two exactly opposite updates vanish; of equal clients they do so in every mean, and FedEve's gain is 0.
 
@@ -164,7 +166,7 @@ def test_opposite_updates(method: Method) -> None:
     torch.testing.assert_close(step, torch.zeros_like(step), atol=1e-12, rtol=0)
 
 
-@every()
+@every(but=lambda method: has(method, *OTHERS))
 def test_zero_updates(method: Method) -> None:
     """MS 13: kept in averages, ignored as a reference to project on; no 0/0 anywhere. law shrinks what it likes."""
     step, _, state = moved(method, torch.zeros_like, (0, 1, 4))
@@ -172,7 +174,7 @@ def test_zero_updates(method: Method) -> None:
     assert has(method, "law") or torch.equal(step, torch.zeros_like(step))
 
 
-@every(but=lambda method: has(method, "wd") or method.slot(Loss))
+@every(but=lambda method: has(method, "wd", "dp", "ldp") or method.slot(Loss))
 def test_no_gradient_no_movement(method: Method) -> None:
     """ML 4.3: ||g|| = 0 gives e = 0, no perturbation of noise; nothing else pulls a model that stands still."""
     states = replace(LAB, still=True).run(method)

@@ -15,10 +15,12 @@ from holdfast.slots import SLOTS
 from holdfast.spectrum import READS, UNREAD
 from holdfast.text import made
 
-# Where half to twice the default would do nothing on a problem of toy size.
+# Where half to twice the default would do nothing on a problem of toy size, or drown it in noise.
 SPREAD = {
-    ("clip", "max"): (0.05, 1.0), ("adam", "lr"): (0.01, 0.05),
+    ("clip", "max"): (0.05, 1.0), ("adam", "lr"): (0.01, 0.05), ("topk", "k"): (0.02, 0.2),
     ("local_adam", "eps"): (1e-4, 1e-2),  # at 1e-8 rounding becomes whole steps where a gradient is zero
+    ("dp", "clip"): (0.05, 1.0), ("dp", "noise"): (0.01, 0.1),
+    ("ldp", "clip"): (0.05, 1.0), ("ldp", "noise"): (0.01, 0.1),
 }  # fmt: skip
 # Numbers and words that no range describes; law's are few for time.
 CHOICES: dict[tuple[str, str], tuple[Any, ...]] = {

@@ -33,6 +33,9 @@ FORMS = [
     "specgrad(r=0.2, kind='block', short='shrink')", "specgrad(r=0.2, kind='lap', pad='zero', short='shrink')",
     "specgrad(r=0.2, order='random_client')", "dyn(mean_n=9) + scaffold(mean_n=9)", "scaffold(scale=0.1)",
     "univar(estimator='unbiased', self_pairs=True)", "lesam(mode='last_update')",
+    "univar(estimator='unbiased', self_pairs=True)", "lesam(mode='last_update')", "topk(k=0.1, feedback=False)",
+    "quantize(bits=1)", "quantize(bits=4, kind='nearest')", "quantize(bits=2, per='vector')", "scaffold + topk",
+    "dyn + topk", "ldp + topk", "per + quantize(bits=4)",
 ]  # fmt: skip
 
 

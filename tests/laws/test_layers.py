@@ -17,7 +17,7 @@ PACKAGE = Path(holdfast.__file__ or "").parent
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "noise": set(),
-    "vector": set(),
+    "vector": {"errors"},
     "conflict": {"noise"},
     "learned": set(),
     "spectrum": {"errors", "noise", "vector"},
@@ -26,7 +26,8 @@ LAYERS: dict[str, set[str]] = {
     "slots": {"errors", "noise", "vector"},
     "task": {"errors", "layers", "vector"},
     "method": {"errors", "noise", "slots", "vector"},
-    "parts": {"conflict", "errors", "learned", "method", "noise", "slots", "spectrum", "vector"},
+    "privacy": {"errors", "method", "slots", "vector"},
+    "parts": {"conflict", "errors", "learned", "method", "noise", "privacy", "slots", "spectrum", "vector"},
     "text": {"errors", "method", "parts", "presets"},
     "gradient": {"vector"},
     "round": {"gradient", "method", "noise", "slots", "task", "vector"},

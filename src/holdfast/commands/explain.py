@@ -33,6 +33,7 @@ def in_company(method: str) -> str:
 
 
 def command(options: argparse.Namespace) -> int:
+    from holdfast import privacy
     from holdfast.experiment import Run, ready
     from holdfast.explain import explained
 
@@ -41,7 +42,10 @@ def command(options: argparse.Namespace) -> int:
         made = ready(run, costing=True)
     except Refused as refused:
         raise Refused(*refused.problems, advice=refused.advice or in_company(options.method)) from refused
-    told = explained(made.federation.method, made.federation.sheet, made.facts.get("batchnorm", ""))
+    fed = made.federation
+    told = explained(fed.method, fed.sheet, made.facts.get("batchnorm", ""))
+    if private := privacy.told(fed.method, fed.cohort, len(fed.clients), made.run.rounds):
+        told["privacy"] = private
     if options.json:
         print(json.dumps(told))
         return 0
@@ -57,6 +61,8 @@ def command(options: argparse.Namespace) -> int:
         print(f"  {name:<39} {value}")
     if "batchnorm" in told:
         print(f"\nBatchNorm of {made.run.model}, {told['batchnorm']}")
+    if private:
+        print(f"\nprivacy\n  {private}")
     print("\ncite")
     print("\n".join(told["citations"]))
     return 0

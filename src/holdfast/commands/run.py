@@ -48,9 +48,9 @@ def command(options: argparse.Namespace) -> int:
             live.tell(result.remark)
     if options.json:
         last = {"summary": result.summary, "split": result.split, "folder": options.out, "done": result.done}
-        print(json.dumps(last), flush=True)
+        print(json.dumps(last | ({"privacy": result.privacy} if result.privacy else {})), flush=True)
     else:
-        print(closing(result.summary, options.out), flush=True)
+        print(closing(result.summary, options.out) + (f"\n{result.privacy}" if result.privacy else ""), flush=True)
     if not result.done:
         on = "--resume goes on" if options.out else "nothing was kept, for there was no --out"
         print(f"stopped after round {len(result.metrics)} of {result.run.rounds}; {on}", file=sys.stderr)

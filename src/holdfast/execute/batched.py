@@ -19,9 +19,9 @@ from holdfast.execute.blame import told
 from holdfast.execute.loop import Loop
 from holdfast.gradient import functional
 from holdfast.method import Method
-from holdfast.round import Carry, Down, Own, Up, begin, finish, step, where
+from holdfast.round import Carry, Down, Own, Up, begin, finish, step
 from holdfast.task import Batch, Task
-from holdfast.vector import mapped
+from holdfast.vector import mapped, where
 
 
 @dataclass(frozen=True)

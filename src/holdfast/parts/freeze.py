@@ -5,8 +5,8 @@ from typing import Literal
 import torch
 
 from holdfast.method import Method, Part, part
-from holdfast.slots import Close, Frozen, Step, meant
-from holdfast.vector import Layout, Record, Vector
+from holdfast.slots import Close, Frozen, Step
+from holdfast.vector import Layout, Record, Vector, meant
 
 
 @part("freeze", cites="oh2022")

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from holdfast.method import Part, part
-from holdfast.slots import Private, meant
-from holdfast.vector import Layout
+from holdfast.slots import Private
+from holdfast.vector import Layout, meant
 
 
 @part("per", cites="arivazhagan2019")
