@@ -10,8 +10,6 @@ import sys
 import pytest
 
 import holdfast as hf
-from holdfast import presets
-from holdfast.parts import REGISTRY
 
 BASE = "run --threads 1 --split 'dirichlet(alpha=0.3, clients=20)' --cohort 5 --model logreg --rounds 2"
 
@@ -82,11 +80,9 @@ def test_methods(hold, tmp_path, method, words):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_preset_option_that_two_parts_have(hold, monkeypatch):
-    # decisions.md 9: a preset passes an option to the one part that has it. No preset of today has such a pair (next
-    # test), so one is made.
-    monkeypatch.setitem(presets.PRESETS, "twice", "clip + specgrad + specpert + sam")
-    refused(hold(f"{BASE} --method 'twice(r=0.1)'"), "'twice'", "'r'", "'specgrad'", "'specpert'", "write clip")
+def test_a_preset_option_that_two_parts_have(hold):
+    # decisions.md 9: a preset passes an option to the one part that has it.
+    refused(hold(f"{BASE} --method 'feddc(mean_n=3)'"), "'feddc'", "'mean_n'", "'dyn'", "'scaffold'", "write dyn + sca")
 
 
 OPTIONS = [
@@ -547,15 +543,6 @@ def test_from_python_a_wrong_type_is_named(options):
     # What argparse catches on the command line reaches Run unchecked from Python.
     with pytest.raises(hf.Refused, match=next(iter(options)).replace("_", "[-_]")):
         hf.run(**{"rounds": 1, "threads": 1, **options})
-
-
-def test_no_preset_has_an_option_in_two_parts():
-    # decisions.md 9; if one gets such a pair, test_a_preset_option_that_two_parts_have can use it.
-    from holdfast.text import calls
-
-    for text in filter(None, presets.PRESETS.values()):
-        options = [key for call in calls(text, "method") for key in REGISTRY[call.name].hints()]
-        assert len(options) == len(set(options)), text
 
 
 def test_a_refusal_is_told_once(hold):

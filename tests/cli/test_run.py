@@ -72,7 +72,7 @@ def test_every_digit_of_a_method_is_written_down(hold, folder):
     # decisions.md 9 and experiment.Run.texts: every option stands there, so that a later default changes nothing.
     assert hold(f"{BASE} --method feddyn --out a").code == 0
     stored = tomllib.loads((folder("a").path / "run.toml").read_text())["run"]
-    assert stored["method"] == "dyn(alpha=0.1)"
+    assert stored["method"] == "dyn(alpha=0.1, mean_n=0.0)"
 
 
 def test_without_out_nothing_is_written(hold, tmp_path):

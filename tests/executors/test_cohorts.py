@@ -284,7 +284,7 @@ def test_auto_falls_back_to_the_loop_in_plain_words(hold, mine, model):
     # Issue 2, 3: "falls back with a plain message where a model can't be mapped".
     code, out, err = hold(f"{LINE} --model {mine}:{model}")
     assert code == 0, err
-    assert "loop:" in err and "Traceback" not in err and len(out.splitlines()) == 3
+    assert "loop:" in err and "Traceback" not in err and len(out.splitlines()) == 4
 
 
 @pytest.mark.parametrize("model", ["branch", "shape_from_data"])

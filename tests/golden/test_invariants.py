@@ -343,13 +343,9 @@ def test_round_map_of_dyn(a, alpha, steps):
 def test_the_proximal_norm_is_squared(text):
     """ML 8.6: the prox gradient at ||w - w^t|| = 10 is 10 times that at 1, in the same direction."""
     part: Any = parse(text).parts[0]
-    unit = BEGIN / BEGIN.norm()
-    one, ten = (
-        part.correct(
-            SimpleNamespace(w=5 + r * unit, anchor=torch.full((8,), 5.0, dtype=F64), mem={"h": torch.zeros(8)})
-        )
-        for r in (1, 10)
-    )
+    unit, five = BEGIN / BEGIN.norm(), torch.full((8,), 5.0, dtype=F64)
+    own = {"mem": {"h": torch.zeros(8)}, "card": {"n": torch.ones((), dtype=F64)}}
+    one, ten = (part.correct(SimpleNamespace(w=five + r * unit, anchor=five, **own)) for r in (1, 10))
     close(ten, 10 * one)
     close(one, 0.3 * unit)
 

@@ -220,7 +220,7 @@ def test_repeat_command_parses_back_to_the_same_run(make):
     from holdfast.parser import parser_of
 
     options = {
-        "method": "sam(rho=0.1, eps=1e-07) + scaffold(option='II')", "cohort": "bernoulli(0.2)", "epochs": 5,
+        "method": "moon(mu=1.0, tau=0.5) + sam(rho=0.1, eps=1e-07)", "cohort": "bernoulli(0.2)", "epochs": 5,
         "lr": 0.05, "lr_decay": 0.998, "drop_last": True, "seed": 3, "on_nan": "drop",
         "engine": "loop", "dtype": "float64",
     }  # fmt: skip
