@@ -53,7 +53,7 @@ def listed(path: Path | None) -> list[bytes]:
     if path is None or not path.is_file():
         return []
     try:
-        return [node["key"].encode() for node in tomllib.loads(path.read_text())["node"]]
+        return [node["key"].encode() for node in tomllib.loads(path.read_text()).get("node", [])]
     except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
         raise Refused(f"{path} is no list of node keys ({error}); write it by holdfast flower keys") from error
 

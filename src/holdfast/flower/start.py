@@ -1,0 +1,218 @@
+"""`holdfast flower start`: a SuperLink and SuperNodes on this machine, over TLS, and the run; all of them its children.
+
+Every one is stopped by its own process id, whatever happens here. What each says is kept in logs/.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import tomllib
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import Failed, Refused
+
+READY = 90.0  # seconds for the SuperLink to answer
+GRACE = 10.0  # seconds for a process to end when asked, before it is killed
+CONNECTION = "holdfast"
+QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+Tell = Callable[[str], None]
+
+
+class Deployment:
+    """A federation on loopback, as processes of their own."""
+
+    def __init__(self, folder: Path, tell: Tell):
+        self.folder, self.tell = folder.resolve(), tell
+        self.port, self.logs = free_port(), self.folder / "logs"
+        self.children: dict[str, subprocess.Popen[bytes]] = {}
+        self.env = {**os.environ, **QUIET, "FLWR_HOME": str(self.folder / ".flwr"), "PYTHONUNBUFFERED": "1"}
+        self.env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{self.env.get('PATH', '')}"
+        wanted = ("pyproject.toml", "nodes.toml", "keys/ca.pem", "keys/server.pem", "keys/server.key")
+        lacks = [name for name in wanted if not (self.folder / name).is_file()]
+        if lacks:
+            raise Refused(
+                f"{folder} lacks {', '.join(lacks)}; write them by holdfast flower init and holdfast flower keys"
+            )
+        self.config: dict[str, Any] = tomllib.loads((self.folder / "pyproject.toml").read_text())["tool"]["flwr"]["app"]
+        self.nodes: list[str] = [
+            n["name"] for n in tomllib.loads((self.folder / "nodes.toml").read_text()).get("node", [])
+        ]
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def key(self, name: str) -> str:
+        return str(self.folder / "keys" / name)
+
+    def start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
+        """A child in a process group of its own, so that Ctrl-C here is not heard there twice."""
+        self.logs.mkdir(exist_ok=True)
+        with (self.logs / f"{name}.log").open("ab") as log:
+            made = subprocess.Popen(
+                [program(words[0]), *words[1:]], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                cwd=self.folder, env=self.env, start_new_session=True,
+            )  # fmt: skip
+        self.children[name] = made
+        return made
+
+    def link(self) -> None:
+        """The SuperLink: TLS, nodes known by their keys, nothing installed while it runs, its state in a file."""
+        (self.folder / ".flwr").mkdir(exist_ok=True)
+        (self.folder / ".flwr" / "config.toml").write_text(
+            f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\naddress = "{self.address}"\n'
+            f"root-certificates = {json.dumps(self.key('ca.pem'))}\n"
+        )
+        tls = ("ssl-ca-certfile", "ca.pem"), ("ssl-certfile", "server.pem"), ("ssl-keyfile", "server.key")
+        self.start(
+            "superlink", "flower-superlink", "--host", "127.0.0.1", "--port", str(self.port),
+            *(word for flag, file in tls for word in (f"--{flag}", self.key(file))), "--enable-supernode-auth",
+            "--disable-runtime-dependency-installation", "--database", str(self.folder / ".flwr" / "superlink.db"),
+        )  # fmt: skip
+        self.until_ready()
+
+    def until_ready(self) -> None:
+        trusted, end = ssl.create_default_context(cafile=self.key("ca.pem")), time.monotonic() + READY
+        while time.monotonic() < end:
+            self.alive("superlink")
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"https://{self.address}/health", timeout=2, context=trusted).close()
+                return
+            time.sleep(0.3)
+        raise Failed(f"the SuperLink did not answer in {READY:g} s; see {self.logs / 'superlink.log'}")
+
+    def alive(self, name: str) -> None:
+        code = self.children[name].poll()
+        if code is not None:
+            raise Failed(f"{name} ended with code {code}; see {self.logs / f'{name}.log'}")
+
+    def register(self) -> None:
+        """Puts the allow-list into the SuperLink; who is there already stays."""
+        for name in self.nodes:
+            done = self.flwr("supernode", "register", self.key(f"{name}.pub"), CONNECTION, "--name", name)
+            said = done.stdout + done.stderr
+            if done.returncode and "already" not in said:
+                raise Failed(f"{name} could not be registered: {' '.join(said.split())[-300:]}")
+
+    def node(self, place: int, name: str = "", key: str = "") -> subprocess.Popen[bytes]:
+        """A SuperNode with its key, its place and its own state folder."""
+        name = name or self.nodes[place]
+        state = self.folder / "state" / name
+        own = f"partition-id={place} num-partitions={len(self.nodes)} state={json.dumps(str(state))}"
+        return self.start(
+            name, "flower-supernode", "--superlink", self.address, "--root-certificates", self.key("ca.pem"),
+            "--auth-supernode-private-key", key or self.key(f"{name}.key"), "--port", str(free_port()),
+            "--node-config", own,
+        )  # fmt: skip
+
+    def flwr(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """One of Flower's commands, in a bounded time."""
+        command = [program("flwr"), *words]
+        try:
+            return subprocess.run(command, cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=120)
+        except subprocess.TimeoutExpired as error:
+            raise Failed(f"flwr {' '.join(words[:2])} did not end in {error.timeout:g} s") from error
+
+    def run(self) -> str:
+        """Begins the run and gives its id."""
+        done = self.flwr("run", ".", CONNECTION, "--format", "json")
+        found = answer(done.stdout)
+        if not found.get("success"):
+            raise Failed(f"flwr run failed: {' '.join((done.stdout + done.stderr).split())[-500:]}")
+        return str(found["run-id"])
+
+    def status(self, run: str) -> str:
+        """'running', 'finished:completed', 'finished:failed', ..."""
+        found = answer(self.flwr("ls", CONNECTION, "--run-id", run, "--format", "json").stdout).get("runs", [])
+        return str(found[0]["status"]) if found else "unknown"
+
+    def watch(self, run: str, seconds: float = float("inf")) -> str:
+        """Until the run has ended; what its server says is told as it comes."""
+        end, heard = time.monotonic() + seconds, 0
+        while True:
+            self.alive("superlink")
+            status = self.status(run)
+            heard = self.heard(heard)
+            if status.startswith("finished") or time.monotonic() > end:
+                return status
+            time.sleep(1)
+
+    def heard(self, since: int) -> int:
+        path = self.logs / "superlink.log"
+        said = path.read_bytes()[since:]
+        whole = said[: said.rfind(b"\n") + 1]
+        for line in whole.decode(errors="replace").splitlines():
+            if line.startswith("holdfast: "):
+                self.tell(line.removeprefix("holdfast: "))
+        return since + len(whole)
+
+    def stop(self) -> None:
+        """The nodes first, so that the SuperLink hears them leave."""
+        for name in sorted(self.children, key=lambda n: n == "superlink"):
+            end(self.children[name])
+
+
+def end(child: subprocess.Popen[bytes], grace: float = GRACE) -> None:
+    """By its own id; its children watch it and go with it."""
+    if child.poll() is None:
+        child.send_signal(signal.SIGTERM)
+        try:
+            child.wait(grace)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+@contextlib.contextmanager
+def deployment(folder: Path, tell: Tell = print) -> Iterator[Deployment]:
+    made = Deployment(folder, tell)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def start(folder: Path, tell: Tell) -> str:
+    """The whole federation, from the first process to the last round; its last status."""
+    with deployment(folder, tell) as made:
+        tell(f"SuperLink on https://{made.address}, {len(made.nodes)} SuperNodes; logs in {made.logs}")
+        made.link()
+        made.register()
+        for place in range(len(made.nodes)):
+            made.node(place)
+        return made.watch(made.run())
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def program(name: str) -> str:
+    """Flower's command beside this Python, else on the path."""
+    beside = Path(sys.executable).with_name(name)
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if not found:
+        raise Refused(f"the command {name} is not here; it comes with the extra: pip install holdfast[flower]")
+    return found
+
+
+def answer(text: str) -> dict[str, Any]:
+    """Flower's JSON, which other lines may surround."""
+    at = text.find("{")
+    with contextlib.suppress(ValueError):
+        return json.JSONDecoder().raw_decode(text[at:])[0] if at >= 0 else {}
+    return {}
