@@ -44,7 +44,8 @@ def add(command: argparse.ArgumentParser) -> None:
     keys = task("keys", keys_, "make certificates, node keys and the allow-list", "keys fed --nodes 3")
     keys.add_argument("--nodes", type=int, default=3, help="how many (3)")
     keys.add_argument("--host", action="append", default=[], help="a name or address of the server beside loopback's")
-    task("start", start_, "start SuperLink and SuperNodes on this machine, and the run", "start fed")
+    start = task("start", start_, "start SuperLink and SuperNodes on this machine, and the run", "start fed")
+    start.add_argument("--simulate", action="store_true", help="in Flower's simulation instead: no nodes, no keys")
 
 
 def command(options: argparse.Namespace) -> int:
@@ -81,7 +82,8 @@ def keys_(options: argparse.Namespace) -> int:
 def start_(options: argparse.Namespace) -> int:
     from holdfast.flower.start import start
 
-    status = start(Path(options.folder), lambda text: None if options.json else print(text, flush=True))
+    tell = (lambda text: None) if options.json else (lambda text: print(text, flush=True))
+    status = start(Path(options.folder), tell, options.simulate)
     if options.json:
         print(json.dumps({"status": status}))
     if status != "finished:completed":

@@ -8,6 +8,7 @@ import time
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from holdfast.rows import marked, plain
 from holdfast.simulate import Federation, Row, State, figures, gather, shown
 from holdfast.vector import mapped
 
+LOG = "server.log"
 JOIN = 120.0  # seconds for all sites to connect
 
 
@@ -43,9 +45,24 @@ def server_app(keys: Path | None = None) -> ServerApp:
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
-        serve(grid, context.run_config, listed(keys), lambda text: print(f"holdfast: {text}", flush=True))
+        tell = partial(note, context.run_config.get("out"))
+        try:
+            serve(grid, context.run_config, listed(keys), tell)
+        except (Refused, Failed) as error:  # Flower shows a traceback; here is the sentence
+            tell(f"stopped: {error}")
+            raise
 
     return app
+
+
+def note(out: Any, text: str) -> None:
+    """For whoever reads Flower's log of the run, and into the run's folder."""
+    print(f"holdfast: {text}", flush=True)
+    if out:
+        folder = Path(str(out)).expanduser()
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / LOG).open("a") as file:
+            file.write(text + "\n")
 
 
 def listed(path: Path | None) -> list[bytes]:

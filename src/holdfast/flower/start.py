@@ -26,6 +26,7 @@ from holdfast.errors import Failed, Refused
 READY = 90.0  # seconds for the SuperLink to answer
 GRACE = 10.0  # seconds for a process to end when asked, before it is killed
 CONNECTION = "holdfast"
+TLS = {"ca-certfile": "keys/ca.pem", "certfile": "keys/server.pem", "keyfile": "keys/server.key"}
 QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "RAY_USAGE_STATS_ENABLED": "0"}
 Tell = Callable[[str], None]
 
@@ -33,13 +34,14 @@ Tell = Callable[[str], None]
 class Deployment:
     """A federation on loopback, as processes of their own."""
 
-    def __init__(self, folder: Path, tell: Tell):
+    def __init__(self, folder: Path, tell: Tell, simulate: bool = False):
         self.folder, self.tell = folder.resolve(), tell
+        self.simulate = simulate
         self.port, self.logs = free_port(), self.folder / "logs"
         self.children: dict[str, subprocess.Popen[bytes]] = {}
         self.env = {**os.environ, **QUIET, "FLWR_HOME": str(self.folder / ".flwr"), "PYTHONUNBUFFERED": "1"}
         self.env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{self.env.get('PATH', '')}"
-        wanted = ("pyproject.toml", "nodes.toml", "keys/ca.pem", "keys/server.pem", "keys/server.key")
+        wanted = ("pyproject.toml", *(() if simulate else ("nodes.toml", *TLS.values())))
         lacks = [name for name in wanted if not (self.folder / name).is_file()]
         if lacks:
             raise Refused(
@@ -69,26 +71,30 @@ class Deployment:
         return made
 
     def link(self) -> None:
-        """The SuperLink: TLS, nodes known by their keys, nothing installed while it runs, its state in a file."""
+        """The SuperLink: TLS, nodes known by their keys, nothing installed while it runs, its state in a file.
+
+        A simulation is one process tree on loopback and has neither.
+        """
         (self.folder / ".flwr").mkdir(exist_ok=True)
+        root = "insecure = true" if self.simulate else f"root-certificates = {json.dumps(self.key('ca.pem'))}"
         (self.folder / ".flwr" / "config.toml").write_text(
-            f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\naddress = "{self.address}"\n'
-            f"root-certificates = {json.dumps(self.key('ca.pem'))}\n"
+            f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\naddress = "{self.address}"\n{root}\n'
         )
-        tls = ("ssl-ca-certfile", "ca.pem"), ("ssl-certfile", "server.pem"), ("ssl-keyfile", "server.key")
+        tls = [word for flag, file in TLS.items() for word in (f"--ssl-{flag}", str(self.folder / file))]
+        how = ["--insecure", "--simulation"] if self.simulate else [*tls, "--enable-supernode-auth"]
         self.start(
-            "superlink", "flower-superlink", "--host", "127.0.0.1", "--port", str(self.port),
-            *(word for flag, file in tls for word in (f"--{flag}", self.key(file))), "--enable-supernode-auth",
+            "superlink", "flower-superlink", "--host", "127.0.0.1", "--port", str(self.port), *how,
             "--disable-runtime-dependency-installation", "--database", str(self.folder / ".flwr" / "superlink.db"),
         )  # fmt: skip
         self.until_ready()
 
     def until_ready(self) -> None:
-        trusted, end = ssl.create_default_context(cafile=self.key("ca.pem")), time.monotonic() + READY
+        trusted = None if self.simulate else ssl.create_default_context(cafile=self.key("ca.pem"))
+        url, end = f"http{'' if self.simulate else 's'}://{self.address}/health", time.monotonic() + READY
         while time.monotonic() < end:
             self.alive("superlink")
             with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"https://{self.address}/health", timeout=2, context=trusted).close()
+                urllib.request.urlopen(url, timeout=2, context=trusted).close()
                 return
             time.sleep(0.3)
         raise Failed(f"the SuperLink did not answer in {READY:g} s; see {self.logs / 'superlink.log'}")
@@ -125,9 +131,14 @@ class Deployment:
         except subprocess.TimeoutExpired as error:
             raise Failed(f"flwr {' '.join(words[:2])} did not end in {error.timeout:g} s") from error
 
-    def run(self) -> str:
-        """Begins the run and gives its id."""
-        done = self.flwr("run", ".", CONNECTION, "--format", "json")
+    def run(self, **config: Any) -> str:
+        """Begins the run, with other values of its configuration, and gives its id."""
+        words = [f"{key.replace('_', '-')}={json.dumps(value)}" for key, value in config.items()]
+        more = ["--run-config", " ".join(words)] if words else []
+        if self.simulate:
+            sites = f"num-supernodes={self.config['config']['clients']} client-resources-num-cpus=1"
+            more += ["--federation-config", sites]
+        done = self.flwr("run", ".", CONNECTION, "--format", "json", *more)
         found = answer(done.stdout)
         if not found.get("success"):
             raise Failed(f"flwr run failed: {' '.join((done.stdout + done.stderr).split())[-500:]}")
@@ -138,9 +149,12 @@ class Deployment:
         found = answer(self.flwr("ls", CONNECTION, "--run-id", run, "--format", "json").stdout).get("runs", [])
         return str(found[0]["status"]) if found else "unknown"
 
-    def watch(self, run: str, seconds: float = float("inf")) -> str:
+    def size(self) -> int:
+        return self.notes.stat().st_size if self.notes.is_file() else 0
+
+    def watch(self, run: str, seconds: float = float("inf"), heard: int = 0) -> str:
         """Until the run has ended; what its server says is told as it comes."""
-        end, heard = time.monotonic() + seconds, 0
+        end = time.monotonic() + seconds
         while True:
             self.alive("superlink")
             status = self.status(run)
@@ -149,13 +163,16 @@ class Deployment:
                 return status
             time.sleep(1)
 
+    @property
+    def notes(self) -> Path:
+        """What the server tells, in the folder of the run."""
+        return self.folder / Path(str(self.config["config"]["out"])).expanduser() / "server.log"
+
     def heard(self, since: int) -> int:
-        path = self.logs / "superlink.log"
-        said = path.read_bytes()[since:]
+        said = self.notes.read_bytes()[since:] if self.notes.is_file() else b""
         whole = said[: said.rfind(b"\n") + 1]
         for line in whole.decode(errors="replace").splitlines():
-            if line.startswith("holdfast: "):
-                self.tell(line.removeprefix("holdfast: "))
+            self.tell(line)
         return since + len(whole)
 
     def stop(self) -> None:
@@ -176,23 +193,26 @@ def end(child: subprocess.Popen[bytes], grace: float = GRACE) -> None:
 
 
 @contextlib.contextmanager
-def deployment(folder: Path, tell: Tell = print) -> Iterator[Deployment]:
-    made = Deployment(folder, tell)
+def deployment(folder: Path, tell: Tell = print, simulate: bool = False) -> Iterator[Deployment]:
+    made = Deployment(folder, tell, simulate)
     try:
         yield made
     finally:
         made.stop()
 
 
-def start(folder: Path, tell: Tell) -> str:
+def start(folder: Path, tell: Tell, simulate: bool = False) -> str:
     """The whole federation, from the first process to the last round; its last status."""
-    with deployment(folder, tell) as made:
-        tell(f"SuperLink on https://{made.address}, {len(made.nodes)} SuperNodes; logs in {made.logs}")
+    with deployment(folder, tell, simulate) as made:
+        what = "Flower's simulation" if simulate else f"{len(made.nodes)} SuperNodes over TLS"
+        tell(f"SuperLink on {made.address}, {what}; logs in {made.logs}")
+        heard = made.size()
         made.link()
-        made.register()
-        for place in range(len(made.nodes)):
-            made.node(place)
-        return made.watch(made.run())
+        if not simulate:
+            made.register()
+            for place in range(len(made.nodes)):
+                made.node(place)
+        return made.watch(made.run(), heard=heard)
 
 
 def free_port() -> int:
