@@ -3,6 +3,7 @@
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -240,7 +241,8 @@ def test_memory_of_rounds_that_did_not_count_is_not_used(tmp_path):
 
 
 def test_records_of_other_kinds_are_refused():
-    for told in ({"round": "1"}, {"round": True}, {}):
+    cases: list[dict[str, Any]] = [{"round": "1"}, {"round": True}, {}]
+    for told in cases:
         message = Message(RecordDict({"told": ConfigRecord(told), "m": MetricRecord({"round": 1})}), 1, "train")
         with pytest.raises(Refused, match="must be a int"):
             wire.value(message, "round", int, "x")

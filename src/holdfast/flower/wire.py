@@ -5,6 +5,7 @@ An array is raw NumPy bytes; nothing is pickled, and nothing is read before its 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -109,7 +110,7 @@ def value(message: Message, key: str, kind: type, whose: str) -> Any:
         found = float(found)
     if type(found) is not kind:
         raise Refused(f"{whose} sent {key}={found!r}; it must be a {kind.__name__}")
-    if kind is float and not np.isfinite(found):
+    if isinstance(found, float) and not math.isfinite(found):
         raise Refused(f"{whose} sent {key}={found}, which is not finite")
     return found
 
