@@ -1,12 +1,15 @@
 """`holdfast flower`: what it writes, what it keeps out of the app, what it refuses."""
 
+import pytest
+
+pytest.importorskip("flwr", reason="needs the extra: pip install holdfast[flower]", exc_type=ImportError)
+
 import importlib.util
 import io
 import json
 import tomllib
 import zipfile
 
-import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_public_key, load_ssh_public_key
 from flwr.cli.build import build_fab_from_disk

@@ -3,13 +3,16 @@
 Each message costs a Python process at the node, so recipes are as small as they can be.
 """
 
+import pytest
+
+pytest.importorskip("flwr", reason="needs the extra: pip install holdfast[flower]", exc_type=ImportError)
+
 import os
 import signal
 import subprocess
 import sys
 import time
 
-import pytest
 from nodes import FIVE, SPLIT
 from test_messages import loop, same, weights
 

@@ -1,12 +1,15 @@
 """Rounds over real messages: equal to the loop, checked before use, and with what goes wrong at a node."""
 
+import pytest
+
+pytest.importorskip("flwr", reason="needs the extra: pip install holdfast[flower]", exc_type=ImportError)
+
 import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from nodes import FIVE, RECIPE, SPLIT, Nodes, config

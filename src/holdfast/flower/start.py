@@ -14,9 +14,11 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from typing import Any
 from holdfast.errors import Failed, Refused
 
 READY = 90.0  # seconds for the SuperLink to answer
+AGAIN, PAUSE = 30, 5.0  # how often a node is started again, and seconds before it
 GRACE = 10.0  # seconds for a process to end when asked, before it is killed
 CONNECTION = "holdfast"
 TLS = {"ca-certfile": "keys/ca.pem", "certfile": "keys/server.pem", "keyfile": "keys/server.key"}
@@ -39,6 +42,7 @@ class Deployment:
         self.simulate = simulate
         self.port, self.logs = free_port(), self.folder / "logs"
         self.children: dict[str, subprocess.Popen[bytes]] = {}
+        self.again: Counter[str] = Counter()  # how often a node had to be started again
         self.env = {**os.environ, **QUIET, "FLWR_HOME": str(self.folder / ".flwr"), "PYTHONUNBUFFERED": "1"}
         self.env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{self.env.get('PATH', '')}"
         wanted = ("pyproject.toml", *(() if simulate else ("nodes.toml", *TLS.values())))
@@ -152,11 +156,29 @@ class Deployment:
     def size(self) -> int:
         return self.notes.stat().st_size if self.notes.is_file() else 0
 
-    def watch(self, run: str, seconds: float = float("inf"), heard: int = 0) -> str:
+    def revive(self) -> None:
+        """Starts nodes again that ended. One that was killed is turned away until the SuperLink has missed it, which
+        takes up to a minute; so there are enough tries for more than that."""
+        for place, name in enumerate(self.nodes):
+            code = self.children[name].poll() if name in self.children else None
+            if code is None:
+                continue
+            self.again[name] += 1
+            if self.again[name] > AGAIN:
+                raise Failed(f"{name} ends again and again, with code {code}; see {self.logs / f'{name}.log'}")
+            self.tell(f"{name} ended with code {code}: started again")
+            time.sleep(PAUSE)
+            self.node(place)
+
+    def watch(self, run: str, seconds: float = float("inf"), heard: int = 0, revive: bool = False) -> str:
         """Until the run has ended; what its server says is told as it comes."""
         end = time.monotonic() + seconds
         while True:
             self.alive("superlink")
+            for child in self.children.values():
+                child.poll()  # one that ended and is not heard of would seem alive to its own children
+            if revive:
+                self.revive()
             status = self.status(run)
             heard = self.heard(heard)
             if status.startswith("finished") or time.monotonic() > end:
@@ -195,10 +217,24 @@ def end(child: subprocess.Popen[bytes], grace: float = GRACE) -> None:
 @contextlib.contextmanager
 def deployment(folder: Path, tell: Tell = print, simulate: bool = False) -> Iterator[Deployment]:
     made = Deployment(folder, tell, simulate)
+    with asked_to_stop():
+        try:
+            yield made
+        finally:
+            made.stop()
+
+
+@contextlib.contextmanager
+def asked_to_stop() -> Iterator[None]:
+    """SIGTERM is heard as Ctrl-C is, so that no child is left."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    old = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        yield made
+        yield
     finally:
-        made.stop()
+        signal.signal(signal.SIGTERM, old)
 
 
 def start(folder: Path, tell: Tell, simulate: bool = False) -> str:
@@ -212,7 +248,7 @@ def start(folder: Path, tell: Tell, simulate: bool = False) -> str:
             made.register()
             for place in range(len(made.nodes)):
                 made.node(place)
-        return made.watch(made.run(), heard=heard)
+        return made.watch(made.run(), heard=heard, revive=True)
 
 
 def free_port() -> int:
