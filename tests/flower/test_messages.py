@@ -24,6 +24,7 @@ from holdfast.flower.post import Post
 from holdfast.flower.recipe import for_client, for_server
 from holdfast.flower.server import serve
 from holdfast.report.gather import load
+from holdfast.report.notes import left_out
 
 QUIET = lambda text: None  # noqa: E731
 
@@ -136,6 +137,7 @@ def test_bad_answers_are_left_out_and_named(reason, rule, tmp_path):
     rows = serve(Nodes(told, broken(FAULTS[reason])), told, [], QUIET)
     assert list(rows[1]["missing"]) == ["1"] and reason in rows[1]["missing"]["1"]
     assert rows[1]["trained"] == 2 and rows[2]["trained"] == 3 and "lost_memory" not in rows[2]
+    assert any("client 1: " in text and reason in text for text in left_out([load(tmp_path / "run")]))
 
 
 def test_dropping_is_what_a_simulation_does(tmp_path):
