@@ -17,6 +17,7 @@ GONE = 5  # Flower's ErrorCode.NODE_UNAVAILABLE
 LATE = (3, 4)  # a message or its answer that is no longer there
 HELLO = 60.0  # seconds for a node to say which place is its own
 PAUSES = (0.05, 1.0)  # seconds between two looks for answers, growing from the one to the other
+SILENT = "no answer in {:g} s"
 T = TypeVar("T")
 
 
@@ -87,19 +88,21 @@ class Post:
             now = {i: contents[i] for i in sorted(waiting - sent) if i in self.nodes}
             flying |= self.send(kind, round, now, policy.seconds)
             for reply in self.grid.pull_messages(list(flying)) if flying else ():
-                i, _ = flying.pop(reply.metadata.reply_to_message_id)
+                i, end = flying.pop(reply.metadata.reply_to_message_id)
                 try:
                     answers[i] = self.opened(reply, i, read)
                 except Again as why:
                     if not policy.patient:
-                        missing[i] = str(why)
+                        # Flower throws a message away when its time is over, by its own clock.
+                        over = why.late and time.monotonic() > end - 2 * PAUSES[1]
+                        missing[i] = SILENT.format(policy.seconds) if over else str(why)
                 except Refused as refused:
                     missing[i] = "; ".join(refused.problems)
             late = {m: i for m, (i, end) in flying.items() if time.monotonic() > end}
             for message, i in late.items():
                 del flying[message]
                 if not policy.patient:
-                    missing[i] = f"no answer in {policy.seconds:g} s"
+                    missing[i] = SILENT.format(policy.seconds)
             sent = {i for i, _ in flying.values()}
             if not policy.patient:
                 missing |= {i: "not connected" for i in waiting - sent - {*answers, *missing} if i not in self.nodes}
@@ -127,7 +130,7 @@ class Post:
             if code == GONE:
                 raise Again("gone: its node is not connected any more")
             if code in LATE:
-                raise Again(f"its answer did not come whole: {reason}")
+                raise Again(f"its answer did not come whole: {reason}", late=True)
             raise Refused(f"its app failed: {reason}")
         if said := wire.problem(reply):
             raise Refused(said)
@@ -136,3 +139,7 @@ class Post:
 
 class Again(Exception):
     """No answer, through nobody's fault: worth another question."""
+
+    def __init__(self, why: str, late: bool = False):
+        super().__init__(why)
+        self.late = late
