@@ -88,6 +88,17 @@ def test_restarted_nodes_and_server_go_on(tmp_path):
     assert same(weights(tmp_path / "run"), loop("scaffold").w)
 
 
+def test_another_recipe_does_not_go_on_with_a_run(tmp_path):
+    told = config("fedavg", tmp_path / "run", rounds=1)
+    serve(Nodes(told), told, [], QUIET)
+    before = weights(tmp_path / "run")
+    for key, value in (("lr", 0.1), ("method", "scaffold"), ("seed", 1)):
+        other = told | {key: value, "rounds": 2}
+        with pytest.raises(Refused, match=key):
+            serve(Nodes(other), other, [], QUIET)
+    assert torch.equal(weights(tmp_path / "run"), before)
+
+
 def test_lost_memory_is_told(tmp_path):
     told = config("scaffold", tmp_path / "run", cohort=3, rounds=1)
     serve(Nodes(told), told, [], QUIET)
