@@ -43,6 +43,10 @@ def folder(tmp_path):
 
 
 def gone(made: Deployment):
+    """Every child, and every group of processes that one of them led."""
+    for child in made.children.values():
+        with pytest.raises(ProcessLookupError):
+            os.killpg(child.pid, 0)
     return all(child.poll() is not None for child in made.children.values())
 
 
@@ -158,6 +162,7 @@ def test_a_node_that_never_answers(folder):
         )  # fmt: skip
         run = made.run(method="fedavg", policy="quorum(n=2, seconds=40)", cohort=3, rounds=1)
         assert made.watch(run, PATIENCE) == "finished:completed"
-        end(made.children["node-1"], grace=1)
+        end(made.children["node-1"], grace=1)  # its own code still sleeps
+    assert gone(made)
     row = rows.read(folder / "run" / "metrics.jsonl", "")[0]
     assert row["missing"] == {"1": "no answer in 40 s"} and row["trained"] == 2

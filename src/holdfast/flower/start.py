@@ -167,6 +167,7 @@ class Deployment:
             if self.again[name] > AGAIN:
                 raise Failed(f"{name} ends again and again, with code {code}; see {self.logs / f'{name}.log'}")
             self.tell(f"{name} ended with code {code}: started again")
+            end(self.children[name])  # what it has left
             time.sleep(PAUSE)
             self.node(place)
 
@@ -204,7 +205,7 @@ class Deployment:
 
 
 def end(child: subprocess.Popen[bytes], grace: float = GRACE) -> None:
-    """By its own id; its children watch it and go with it."""
+    """By its own id, and what it leaves in the group that was made for it, such as a site's code that hangs."""
     if child.poll() is None:
         child.send_signal(signal.SIGTERM)
         try:
@@ -212,6 +213,8 @@ def end(child: subprocess.Popen[bytes], grace: float = GRACE) -> None:
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
