@@ -46,7 +46,7 @@ LAW_STEPS, LAW_SIZES, LAW_COHORTS, MARKS = [3, 2, 1], [3.0, 1.0, 5.0], [[0, 1], 
 def oracle(mistake: Mistake) -> float:
     """Largest deviation from the oracle on the hard problem of tests/oracles: unequal everything, absent clients."""
     name, options = MOMENTUM if mistake.company else ORACLES[mistake.base]
-    method = mistake.method(alpha=0.2, steps=float(hard.STEPS[0]), rate=hard.PROBLEM["lr"])
+    method = mistake.method(alpha=0.2, steps=float(hard.STEPS[0]), rate=hard.RATES[0])
     expected = oracles.load(name).trajectory(hard.CURVES, hard.CENTRES, hard.BEGIN, **hard.PROBLEM, **options)
     got = trajectory(method, CURVES, CENTRES, BEGIN, **hard.PROBLEM)
     return float(np.abs(got.numpy() - expected).max())
@@ -176,7 +176,7 @@ Made by `python bench/mistakes.py`; `tests/oracles/test_mistakes.py` asserts it.
 line (`bench/planted.py`); a figure in bold is what the check finds and may not. `0` is below 1e-9.
 
 - **oracle**: the largest deviation from the paper's pseudo-code in NumPy (`tests/oracles`): six clients of unequal
-  sizes and steps, some absent, six rounds at one lr.
+  sizes and steps, some absent, six rounds at a falling lr.
 - **golden**: the largest deviation from the printed values on the problem P8, three rounds of two equal clients.
 - **sums**: the largest distance between the server's variate and the mean of all c_i, or its dual and the mean of all
   h_i, in any of six rounds with another lr each.

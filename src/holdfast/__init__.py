@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
+# MKL adds in another order where memory is aligned otherwise, so that a client's bits would depend on its lane. Its
+# strict mode does not, and costs nothing measurable; it is heard until the first matrix product of the process.
+os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
+
 TYPE_CHECKING = False  # as typing has it, which takes its time to import
 if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.api import run
+    from holdfast.data.columns import Column
     from holdfast.data.sets import Dataset
     from holdfast.errors import Failed, Refused
     from holdfast.experiment import Run
@@ -15,11 +22,11 @@ if TYPE_CHECKING:
     from holdfast.text import parse
 
 __version__ = "0.1.0.dev0"
-__all__ = ["Dataset", "Failed", "Method", "Refused", "Result", "Run", "parse", "run"]
+__all__ = ["Column", "Dataset", "Failed", "Method", "Refused", "Result", "Run", "parse", "run"]
 
 _HOMES = {
-    "Dataset": "data.sets", "Failed": "errors", "Method": "method", "Refused": "errors", "Result": "results",
-    "Run": "experiment", "parse": "text", "run": "api",
+    "Column": "data.columns", "Dataset": "data.sets", "Failed": "errors", "Method": "method", "Refused": "errors",
+    "Result": "results", "Run": "experiment", "parse": "text", "run": "api",
 }  # fmt: skip
 
 

@@ -114,7 +114,8 @@ class Cost(NamedTuple):
     needs: str  # of the server: "" or what it must have besides sums
 
     def text(self) -> str:
-        parts = [f"down {self.down:g}", f"up {self.up:g}", f"memory {self.memory:g}", f"passes {self.passes}"]
+        parts = [f"down {self.down:g}", f"up {self.up:g}", f"memory {self.memory:g}", f"server {self.state:g}"]
+        parts.append(f"passes {self.passes}")
         more = [f"forwards {self.forwards}"] if self.forwards else []
         return ", ".join(parts + more) + (f"; needs {self.needs}" if self.needs else "")
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.errors import Refused
+from holdfast.execute.blame import blamed
 from holdfast.gradient import Objective, autograd
 from holdfast.method import Method
 from holdfast.round import Own, Up, absorb, begin, cast, finish, open_memory, open_server, step
@@ -98,6 +99,8 @@ def sheet(method: Method, task: Task, sample: Batch, clients: int = 100, cohort:
         except Refused:
             raise
         except Exception as error:
+            if whose := blamed(error):
+                raise Refused(f"{whose}{reason(error)}; mend it, or take a model that it can stand beside") from error
             raise Refused(
                 f"the model cannot take a training step on this data: {reason(error)}; adapt one to the other"
             ) from error

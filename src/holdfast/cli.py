@@ -9,6 +9,11 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     try:
+        import os
+
+        # OpenMP's threads burn a core while they wait for each other; beside anything else that runs, small models then
+        # took many times as long. A short spin keeps the speed of an idle machine. Heard only before torch is loaded.
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
         from holdfast.commandline import carried_out
 
         return carried_out(arguments)

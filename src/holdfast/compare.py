@@ -28,7 +28,7 @@ from holdfast.table import Comparison, Entry, told
 
 FILE = "comparison.json"
 Tell = Callable[[str], None]
-Each = Callable[[Row, int, str], None]
+Each = Callable[[Row, int, str, str], None]  # the row, of how many rounds, the run's name, '5 of 12'
 Planned = tuple[str, Run, str]  # the method as it was written, its run, the folder
 
 
@@ -41,13 +41,20 @@ def compare(values: Mapping[str, Any], out: Path, resume: bool, tell: Tell, each
     runs = planned(wanted)
     begin(out, resume, runs)
     with alone(out):
-        checkpoint.replace(out / agreed.FILE, agreed.write(wanted).encode())
+        store(out, wanted)
         entries = carried(runs, out, tell, each)
         done = len(entries) == len(runs) and all(entry.done for entry in entries)
         seeds = tuple(range(wanted.base.seed, wanted.base.seed + wanted.seeds))
         found = Comparison(wanted.methods, seeds, wanted.target, tuple(entries), done)
         checkpoint.replace(out / FILE, (json.dumps(told(found), indent=1) + "\n").encode())
     return found
+
+
+def store(out: Path, wanted: Wanted) -> None:
+    try:
+        checkpoint.replace(out / agreed.FILE, agreed.write(wanted).encode())
+    except OSError as error:
+        raise Refused(f"cannot write to {out}: {error.strerror}; make it writable, or choose another --out") from error
 
 
 def carried(runs: list[Planned], out: Path, tell: Tell, each: Each) -> list[Entry]:
@@ -62,8 +69,12 @@ def carried(runs: list[Planned], out: Path, tell: Tell, each: Each) -> list[Entr
             tell(text)
         heard.add(why)
 
-    for method, run, folder in runs:
-        entry, stopped = one(method, run, out / folder, folder, once, each)
+    for i, (method, run, folder) in enumerate(runs, 1):
+
+        def told(row: Row, rounds: int, label: str, turn: str = f"{i} of {len(runs)}") -> None:
+            each(row, rounds, label, turn)
+
+        entry, stopped = one(method, run, out / folder, folder, once, told)
         entries.append(entry)
         if stopped:
             break
@@ -103,7 +114,9 @@ def folders(methods: tuple[str, ...]) -> list[str]:
 def begin(out: Path, resume: bool, runs: list[Planned]) -> None:
     """Makes the folder, or finds in it nothing but the runs of this comparison."""
     if not resume and out.exists() and (not out.is_dir() or any(not leftover(path) for path in out.iterdir())):
-        raise Refused(f"{out} exists and is not an empty folder; continue with --resume, or choose another --out")
+        held = (out / agreed.FILE).is_file()
+        said = "holds a comparison; continue with --resume, or" if held else "exists and is not an empty folder;"
+        raise Refused(f"{out} {said} choose another --out")
     problems: list[str] = []
     for _, run, folder in runs:
         stored = attempt([], lambda at=out / folder: opened(at))  # a damaged one fails when its turn comes
@@ -114,7 +127,9 @@ def begin(out: Path, resume: bool, runs: list[Planned]) -> None:
     made_folder(out)
 
 
-def one(method: str, run: Run, folder: Path, name: str, tell: Tell, each: Each) -> tuple[Entry, bool]:
+def one(
+    method: str, run: Run, folder: Path, name: str, tell: Tell, each: Callable[[Row, int, str], None]
+) -> tuple[Entry, bool]:
     """A run that is begun, continued, or done already; and whether somebody asked to stop. What fails is told."""
     label = f"{method}, seed {run.seed}"
     try:

@@ -30,10 +30,15 @@ class Scored(NamedTuple):
 
 
 @torch.no_grad()
-def scored(fed: Federation, w: Vector, buffers: Record, x: Tensor, y: Tensor, task: Task | None = None) -> Scored:
+def scored(
+    fed: Federation, w: Vector, buffers: Record, x: Tensor, y: Tensor, task: Task | None = None,
+    index: Tensor | None = None,
+) -> Scored:  # fmt: skip
+    """Of all samples, or of those of an index."""
     kind, found = KINDS[fed.data.kind], list[Scored]()
-    for i in range(0, len(y), ROWS):
-        rows, labels = fed.data.prepare(x[i : i + ROWS], w.dtype), y[i : i + ROWS]
+    for i in range(0, len(y if index is None else index), ROWS):
+        at = slice(i, i + ROWS) if index is None else index[i : i + ROWS]
+        rows, labels = fed.data.prepare(x[at], w.dtype), y[at]
         live = torch.ones_like(labels, dtype=torch.bool)
         logits = (task or fed.task).forward(w, buffers, Batch(rows, labels, live)).logits
         found.append(Scored(kind.answer(logits) == labels, kind.loss(logits, labels), logits[:, 0]))
@@ -49,7 +54,9 @@ def evaluate(fed: Federation, state: State) -> dict[str, Any]:
         if name in data.columns and len(data.columns[name].test):
             row |= by_name(name, every.right, data.columns[name].names, data.columns[name].test)
     if len(fed.tests):
-        row |= of_clients(fed, server.w, server.buffers)
+        row |= of_clients(fed, server.w, server.buffers, every)
+    elif data.source is None and data.kind != "clicks":  # where nobody has test rows of its own
+        row |= told("client", metrics.in_own_mix(every.right, data.test_y, fed.mixes.to(every.right.device)))
     return row | (ranked(fed, every.first) if data.kind == "clicks" else {})
 
 
@@ -60,19 +67,21 @@ def by_name(name: str, right: Tensor, names: tuple[str, ...], owner: np.ndarray)
     return {f"{name}_accuracy": found.mean, f"{name}s": each}
 
 
-def of_clients(fed: Federation, w: Vector, buffers: Record) -> dict[str, Any]:
-    """The one model on every client's own test rows."""
+def of_clients(fed: Federation, w: Vector, buffers: Record, every: Scored) -> dict[str, Any]:
+    """The one model on every client's own test rows, which are scored already where they are rows of the test data."""
     owner = torch.from_numpy(np.repeat(np.arange(len(fed.tests)), [len(rows) for rows in fed.tests]))
-    x, y = own_rows(fed, np.concatenate(list(fed.tests)))
-    right = scored(fed, w, buffers, x, y).right
+    rows = np.concatenate(list(fed.tests))
+    if fed.tests_from == "train":
+        right = own_scored(fed, w, buffers, rows).right
+    else:
+        right = every.right[torch.from_numpy(rows).to(every.right.device)]
     return told("client", metrics.by_group(right, owner.to(right.device), len(fed.tests)))
 
 
-def own_rows(fed: Federation, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-    """Test rows of clients: of the test data, or held out of the training data."""
+def own_scored(fed: Federation, w: Vector, buffers: Record, rows: np.ndarray, task: Task | None = None) -> Scored:
+    """Of test rows of clients: of the test data, or held out of the training data."""
     x, y = (fed.data.x, fed.data.y) if fed.tests_from == "train" else (fed.data.test_x, fed.data.test_y)
-    index = torch.from_numpy(rows).to(y.device)
-    return x[index], y[index]
+    return scored(fed, w, buffers, x, y, task, torch.from_numpy(rows).to(y.device))
 
 
 def told(name: str, found: metrics.Groups) -> dict[str, Any]:
@@ -81,9 +90,14 @@ def told(name: str, found: metrics.Groups) -> dict[str, Any]:
     return {f"{name}_{key}": value for key, value in row.items()}
 
 
-def ranked(fed: Federation, scores: Tensor) -> dict[str, Any]:
-    """Every user's positive item among its candidates: AUC, HR@10, NDCG@10, also as FedEve prints it."""
-    users = torch.from_numpy(fed.data.columns["user"].test).to(scores.device)
+def ranked(fed: Federation, scores: Tensor, rows: Tensor | None = None) -> dict[str, Any]:
+    """Every user's positive item among its candidates: AUC, HR@10, NDCG@10, also as FedEve prints it.
+
+    `scores` are of these test rows, of all if none are named.
+    """
+    rows = torch.arange(len(scores)) if rows is None else rows
+    users = torch.from_numpy(fed.data.columns["user"].test)[rows].to(scores.device)
+    rows = rows.to(scores.device)
     key = noise.fold(torch.tensor(fed.seed & 0xFFFFFFFF, device=scores.device), noise.tag("ranking"))
-    found = metrics.ranking(scores, users, fed.data.test_x[:, ITEM].to(scores.device), fed.data.test_y, key)
+    found = metrics.ranking(scores, users, fed.data.test_x[rows, ITEM], fed.data.test_y[rows], key)
     return {"auc": found.auc, "hr10": found.hit_ratio, "ndcg10": found.ndcg, "ndcg10_printed": found.ndcg_printed}

@@ -5,21 +5,24 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from holdfast.batchnorm import policy
 from holdfast.check import sheet
 from holdfast.data.augment import augmentation
+from holdfast.data.described import Described, described
 from holdfast.data.named import expression
 from holdfast.data.plan import Work, generator, sample
 from holdfast.data.proxy import parted
 from holdfast.data.sets import Dataset
 from holdfast.data.splits import Split
 from holdfast.errors import Problem, Refused
-from holdfast.execute import auto, tensors
+from holdfast.execute import auto, sums, tensors
 from holdfast.fitting import fitting
 from holdfast.kinds import KINDS as KINDS_OF
 from holdfast.method import Method
@@ -109,6 +112,14 @@ class Plan:
     device: str
     torch: str
     why: str
+    sums: str = ""  # 'strict', 'free' or 'unknown', see execute/sums.py; older files do not say
+
+    def lost(self) -> list[str]:
+        """What of it this process cannot give."""
+        kept = (f"torch {self.torch}", f"{self.sums} sums") if self.sums else (f"torch {self.torch}",)
+        here = f"torch {torch.__version__}", f"{sums.in_force()} sums"
+        pairs = zip(kept, here, strict=False)
+        return [f"planned with {old}, going on with {now}: bits may differ" for old, now in pairs if old != now]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +129,11 @@ class Ready:
     federation: Federation
     split: Split
     facts: dict[str, Any]
+
+    @cached_property
+    def described(self) -> Described:
+        """The split in numbers, worked out when a run begins."""
+        return described(self.split, self.federation.data)
 
 
 def ready(run: Run, plan: Plan | None = None, costing: bool = False) -> Ready:
@@ -134,9 +150,9 @@ def ready(run: Run, plan: Plan | None = None, costing: bool = False) -> Ready:
     if data is None:
         problems += without_data(run)
     if split is not None:
-        problems += fits(run, split)
+        problems += fits(run, split) + ([] if plan else crowded(run, split))
     if problems or method is None or data is None or split is None or module is None:
-        raise Refused(*problems)
+        raise Refused(*dict.fromkeys(problems))  # options are looked at alone and again where they are used
     if data.source and (wrong := unsourced(run, method)):
         raise Refused(
             f"{data.name} makes samples when their client comes, and {wrong}; leave that out, or take other data"
@@ -172,6 +188,16 @@ def fits(run: Run, split: Split) -> list[str]:
         said = f"batch={run.batch} with drop-last: nobody would train, for the largest client has {largest} samples"
         return [Problem(said, "batch")]
     return []
+
+
+def crowded(run: Run, split: Split) -> list[str]:
+    """Lanes that no client could ever fill; a plan that has them already stands."""
+    many = attempt([], lambda: cohort_of(run.cohort))
+    most = min(many, len(split.clients)) if isinstance(many, int) else len(split.clients)
+    if not whole(run.lanes, 0) or many is None or run.lanes <= most:
+        return []
+    said = f"lanes={run.lanes} is more than the {most} clients that a round can have; take at most {most}, or 0"
+    return [Problem(said, "lanes")]
 
 
 def unsourced(run: Run, method: Method) -> str:
@@ -214,6 +240,7 @@ def build(run: Run, plan: Plan | None, method: Method, data: Dataset, split: Spl
         "split_sha256": split.hash,
         "data_sha256": digest(data.x, data.y, data.test_x, data.test_y),
         "start_sha256": digest(task.start),
+        **({"batchnorm": name} if (name := policy(module)) else {}),
     }
     return Ready(run, plan, fed, split, facts)
 
@@ -238,13 +265,14 @@ def planned(run: Run, fed: Federation, module: nn.Module) -> Plan:
     if choice.engine == "batched":
         reason = unmappable(fed)
         if reason and run.engine == "batched":
-            raise Refused(f"engine=batched: this model cannot be mapped over clients ({reason}); take --engine loop")
+            raise Refused(f"engine=batched: this run cannot be mapped over clients ({reason}); take --engine loop")
         if reason:
-            choice = auto.Choice("loop", 1, f"loop: this model cannot be mapped over clients ({reason})")
+            choice = auto.Choice("loop", 1, f"loop: this run cannot be mapped over clients ({reason})")
     lanes = run.lanes or choice.lanes if choice.engine == "batched" else 1
     threads = run.threads or torch.get_num_threads()
     compiled = run.compile and choice.engine == "batched"
-    return Plan(choice.engine, lanes, compiled, threads, run.dtype, run.device, torch.__version__, choice.why)
+    where = run.dtype, run.device, torch.__version__
+    return Plan(choice.engine, lanes, compiled, threads, *where, choice.why, sums.in_force())
 
 
 def unmappable(fed: Federation) -> str:
@@ -260,5 +288,5 @@ def digest(*tensors: torch.Tensor) -> str:
     found = hashlib.sha256()
     for t in tensors:
         found.update(f"{t.dtype}{tuple(t.shape)}".encode())
-        found.update(np.ascontiguousarray(t.detach().cpu().numpy()).tobytes())
+        found.update(np.ascontiguousarray(t.detach().cpu().numpy()).reshape(-1).view(np.uint8).data)  # never copied
     return found.hexdigest()

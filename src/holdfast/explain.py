@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.batchnorm import POLICIES
 from holdfast.check import Sheet
 from holdfast.method import Method, Part
 from holdfast.references import bibtex
@@ -14,13 +15,14 @@ NAMES = {"memory": "kept by a client", "state": "kept by the server (its model i
 ALWAYS = "mcmahan2017"  # every method here averages what clients trained
 
 
-def explained(method: Method, sheet: Sheet) -> dict[str, Any]:
+def explained(method: Method, sheet: Sheet, batchnorm: str = "") -> dict[str, Any]:
     cites = dict.fromkeys((ALWAYS, *(p.cites for p in method.parts)))
     return {
         "method": method.text(full=True),
         "pipeline": pipeline(method),
         "parts": {p.name: sentence(type(p)) for p in method.parts},
         "sheet": [(NAMES.get(name, name), value) for name, value in sheet.rows()],
+        **({"batchnorm": f"{batchnorm}: {POLICIES[batchnorm]}"} if batchnorm else {}),
         "citations": [bibtex(key) for key in cites],
     }
 

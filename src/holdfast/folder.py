@@ -49,9 +49,7 @@ def create(folder: Path, made: Ready) -> None:
             if leftover(path):
                 path.unlink()
         checkpoint.replace(folder / "run.toml", recipe(made).encode())
-        data = made.federation.data
-        counts = None if data.source else made.split.counts(data.y.cpu(), data.classes)
-        made.split.save(folder / "split.json", counts)
+        made.split.save(folder / "split.json", *made.described)
     except OSError as error:
         raise Refused(f"cannot write to {folder}: {error.strerror}; choose another --out") from error
 

@@ -7,22 +7,15 @@ import heapq
 import inspect
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import UnionType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Literal,
-    TypeVar,
-    Union,
-    cast,
-    dataclass_transform,
-    get_args,
-    get_origin,
+
+from typing import (  # isort: skip
+    TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Union, cast, dataclass_transform, get_args, get_origin,
     get_type_hints,
-)
+)  # fmt: skip
 
 from torch import Tensor
 
@@ -38,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.task import Task
 
 Slot = TypeVar("Slot")
+LARGEST = sys.float_info.max
 
 
 class Part:
@@ -146,12 +140,13 @@ def fitted(value: Any, hint: Any, bounds: str) -> tuple[Any, str]:
     """The value as its type wants it, and what is wrong with it, if anything."""
     if get_origin(hint) is Literal:
         allowed = get_args(hint)
-        return value, "" if value in allowed else f"must be one of {', '.join(map(repr, allowed))}"
+        same = any(type(value) is type(one) and value == one for one in allowed)  # True and 1.0 are not 1
+        return value, "" if same else f"must be one of {', '.join(map(repr, allowed))}"
     if get_origin(hint) in (Union, UnionType):  # a number or a word: whichever fits
         tried = [fitted(value, one, bounds if one is float else "") for one in get_args(hint)]
         return next(((v, "") for v, problem in tried if not problem), (value, " or ".join(p for _, p in tried)))
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+    if hint is float and type(value) in (int, float) and abs(value) <= LARGEST:
+        value = float(value) + 0.0  # -0.0 equals 0.0, so it must be written like it
     if type(value) is not hint:
         return value, f"must be a {getattr(hint, '__name__', hint)}"
     if isinstance(value, float) and not math.isfinite(value):

@@ -35,6 +35,24 @@ def by_group(right: Tensor, group: Tensor, groups: int) -> Groups:
     """`right` [n] says of every sample whether it was classified rightly, `group` [n] whose it is, 0 to groups - 1."""
     n = torch.bincount(group, minlength=groups)
     correct = torch.bincount(group, weights=right.double(), minlength=groups)
+    return together(correct, n)
+
+
+def in_own_mix(right: Tensor, labels: Tensor, counts: Tensor) -> Groups:
+    """The accuracy expected of every client on test data with its own class shares; `counts` [N, C] of its samples.
+
+    sum_c (n_c / n) recall_c: what its own test rows would show in the mean over draws from the test data. A class that
+    no test sample has is left out of n; a client without any other counts nowhere.
+    """
+    classes = counts.shape[1]
+    tested = torch.bincount(labels, minlength=classes)
+    recall = torch.bincount(labels, weights=right.double(), minlength=classes) / tested.clamp(min=1)
+    held = counts.double() * (tested > 0)
+    return together(held @ recall, held.sum(1))
+
+
+def together(correct: Tensor, n: Tensor) -> Groups:
+    """From the (expected) number of right answers of every group, and of its samples."""
     accuracy = correct / n  # 0/0 is NaN, as it is said to be
     found = accuracy[n > 0].sort().values
     if not len(found):

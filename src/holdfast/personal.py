@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from holdfast import noise
 from holdfast.data.plan import generator, keys, table
-from holdfast.evaluate import own_rows, scored
+from holdfast.evaluate import own_scored, ranked, scored
 from holdfast.execute import Cohort, Executor
 from holdfast.method import Method
+from holdfast.metrics import in_own_mix
 from holdfast.round import Down
 from holdfast.task import Task
 from holdfast.vector import Record, Vector
@@ -37,11 +39,23 @@ class Tuning:
 
 def personal(fed: Federation, state: State) -> dict[str, Any]:
     """Every client's own model, where tensors are private: each client's as it left it."""
-    models = (
-        (i, fed.task.layout.place(state.server.w, state.memory.look(i)["private"]["w"]), state.server.buffers)
-        for i in holders(fed)
-    )
-    return spread("personal", each(fed, models, fed.task))
+    row = spread("personal", each(fed, own_models(fed, state), fed.task))
+    return row | (own_ranking(fed, state) if fed.data.kind == "clicks" and fed.tests_from == "test" else {})
+
+
+def own_models(fed: Federation, state: State) -> Iterator[tuple[int, Vector, Record]]:
+    for i in holders(fed):
+        yield i, fed.task.layout.place(state.server.w, state.memory.look(i)["private"]["w"]), state.server.buffers
+
+
+def own_ranking(fed: Federation, state: State) -> dict[str, Any]:
+    """Candidates of all users that hold samples, each client's scored by its own model, ranked like the server's."""
+    found: list[tuple[Tensor, Tensor]] = []
+    for i, w, buffers in own_models(fed, state):
+        if len(fed.tests) and len(fed.tests[i]):
+            first = own_scored(fed, w, buffers, fed.tests[i]).first
+            found.append((first, torch.from_numpy(fed.tests[i])))
+    return ranked(fed, *(torch.cat(parts) for parts in zip(*found, strict=True))) if found else {}
 
 
 def finetuned(fed: Federation, state: State) -> dict[str, Any]:
@@ -71,7 +85,7 @@ def holders(fed: Federation) -> list[int]:
 def each(fed: Federation, models: Any, task: Task) -> dict[int, tuple[float, float]]:
     """Of each client its model's accuracy, and how many samples that stands for."""
     own = fed.tests if len(fed.tests) else None
-    judge = expected(fed, task) if own is None else partial(tested, fed, own, task)
+    judge = partial(expected, fed, task) if own is None else partial(tested, fed, own, task)
     return {i: found for i, w, buffers in models if (found := judge(i, w, buffers)) is not None}
 
 
@@ -81,21 +95,15 @@ def tested(
     """On the client's own test rows, if it has any."""
     if not len(own[i]):
         return None
-    right = scored(fed, w, buffers, *own_rows(fed, own[i]), task).right
+    right = own_scored(fed, w, buffers, own[i], task).right
     return float(right.double().mean()), len(right)
 
 
-def expected(fed: Federation, task: Task) -> Callable[[int, Vector, Record], tuple[float, float]]:
-    """The accuracy expected on test data with a client's own class shares."""
-    classes = torch.nn.functional.one_hot(fed.data.test_y, fed.data.classes).double()
-    per_class = classes.sum(0).clamp(min=1)
-
-    def judge(i: int, w: Vector, buffers: Record) -> tuple[float, float]:
-        right = scored(fed, w, buffers, fed.data.test_x, fed.data.test_y, task).right
-        shares = fed.counted([i])[0].double().to(right.device)
-        return float((right.double() @ classes / per_class) @ shares / shares.sum()), float(shares.sum())
-
-    return judge
+def expected(fed: Federation, task: Task, i: int, w: Vector, buffers: Record) -> tuple[float, float] | None:
+    """The accuracy expected on test data with a client's own class shares, if any of its classes is tested."""
+    right = scored(fed, w, buffers, fed.data.test_x, fed.data.test_y, task).right
+    found = in_own_mix(right, fed.data.test_y, fed.counted([i]).to(right.device))
+    return (float(found.accuracy[0]), float(found.n[0])) if found.n[0] > 0 else None
 
 
 def spread(name: str, scores: dict[int, tuple[float, float]]) -> dict[str, Any]:
@@ -139,7 +147,7 @@ def joined(fed: Federation, state: State) -> Vector:
 def visited(fed: Federation, state: State, epochs: int, ids: list[int]) -> Cohort:
     """These clients with the batches of their tuning, drawn from a stream of its own."""
     t, device, work = state.round, state.server.w.device, replace(fed.work, epochs=epochs, steps=None)
-    index, live = table([work.batches(fed.clients[i], generator(fed.seed, "finetune", t, i)) for i in ids], work.batch)
+    index, live = table([work.batches(fed.clients[i], generator(fed.seed, "finetune", t, i)) for i in ids], fed.width)
     chosen = torch.tensor(ids)
     counts = fed.counted(ids).to(device, state.server.w.dtype)
     key = noise.fold(keys(fed.seed, t, chosen), noise.tag("finetune")).to(device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 PRESETS: dict[str, str] = {
     "fedavg": "",
     "fedprox": "prox",
+    "fedprox_alias_bug": "",  # FedDecorr's code, base of FedGH's, compares a model with itself: FedAvg (MS 7)
     "feddyn": "dyn",
     "feddc": "dyn + scaffold",
     "fedcm": "cm",

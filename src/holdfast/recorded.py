@@ -17,6 +17,7 @@ import holdfast
 from holdfast import tomlfile
 from holdfast.errors import Problem, Refused
 from holdfast.execute.auto import ENGINES
+from holdfast.execute.sums import KINDS
 from holdfast.experiment import Plan, Run, alone
 from holdfast.options import DTYPES, GIVEN, numbers, whole
 from holdfast.tomlfile import File, near
@@ -73,6 +74,9 @@ def missing(folder: Path, name: str, kind: str) -> str:
     """What to do where the file is not there by which a run or a comparison is known."""
     said = f"{folder} is not the folder of a {kind}: it has no {name}"
     beside = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
+    other = {"run.toml": "compare", "compare.toml": "run"}[name]
+    if f"{other}.toml" in beside:
+        return f"{said}, but {other}.toml; say holdfast {other} --out {folder} --resume"
     if beside & {"metrics.jsonl", "checkpoint", "split.json", "comparison.json"}:
         return f"{said}, only what a {kind} leaves beside it; {ADVICE}"
     if beside or (folder.exists() and not folder.is_dir()):
@@ -132,6 +136,7 @@ def misfits(plan: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[tuple[s
         ("device", isinstance(plan["device"], str), "must be the name of a device, such as cpu"),
         ("torch", isinstance(plan["torch"], str), "must be the version of torch, as text"),
         ("why", isinstance(plan["why"], str), "must be text"),
+        ("sums", plan.get("sums", "") in ("", *KINDS), f"must be one of {', '.join(KINDS)}"),
     )
     wrong = {key: why for key, good, why in rules if not good}
     yield from wrong.items()

@@ -7,13 +7,13 @@ import dataclasses
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from holdfast import checkpoint
+from holdfast import checkpoint, headline
 from holdfast.data.splits import Split
 from holdfast.errors import Failed, Problem, Refused
 from holdfast.experiment import KINDS, Plan, Ready, Run, ready
@@ -31,12 +31,14 @@ from holdfast.folder import (
 )  # fmt: skip
 from holdfast.options import attempt, numbers
 from holdfast.recorded import opened
+from holdfast.remarks import remarks
 from holdfast.round import Server
 from holdfast.rows import WRECK, broke, holes, marked, plain
 from holdfast.simulate import Row, State, advance
 
 GROWS = {"rounds", "data_dir"}  # what a resumed run may change
 PLANNED = {"engine", "lanes", "threads"}
+FINETUNED = ("finetuned_accuracy", "finetuned_sd", "finetuned_worst_decile")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +52,16 @@ class Result:
     server: Server
     done: bool = True  # False if it was stopped before its last round
     stopped: bool = False  # whether somebody asked to stop
+    split: dict[str, float] = field(default_factory=dict[str, float])  # its measures
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Best round, last round, mean of the last ten evaluated: which one is meant is in the name."""
-        name = "personal_accuracy" if self.metrics and "personal_accuracy" in self.metrics[-1] else "accuracy"
-        values = [row[name] for row in self.metrics if name in row]
+        """Best round, last round, mean of the last ten evaluated: which one is meant is in the name.
+
+        Of what the run is judged by, see `headline`; of what else was measured, the last evaluated round.
+        """
+        name = headline.metric(self.metrics)
+        values = headline.curve(self.metrics, name)
         if not values:
             return {"rounds": len(self.metrics)}
         tail, last = values[-10:], self.metrics[-1]
@@ -63,7 +69,8 @@ class Result:
         return {
             "rounds": len(self.metrics), f"best_{name}": max(values), f"last_{name}": values[-1],
             f"last_ten_{name}": sum(tail) / len(tail),
-            **{key: last[key] for key in ("finetuned_accuracy",) if key in last},
+            **{f"last_{key}": value for key, value in headline.last(self.metrics).items()},
+            **{key: value for key, value in last.items() if key in FINETUNED},
             **({"diverged": broken} if broken else {}),
         }  # fmt: skip
 
@@ -104,21 +111,8 @@ def go(
             if stopped.is_set() and not kept:
                 keep(folder, state)
         done = state.round >= made.run.rounds
-        return Result(made.run, made.plan, rows, folder, state.server, done, stopped.is_set())
-
-
-def remarks(made: Ready) -> Iterator[str]:
-    """What looks like a mistake and may be meant."""
-    fed = made.federation
-    if fed.longest == 1 and not fed.drift.redraws:
-        yield "every client takes one local step a round: parts that act between steps change nothing; see --epochs"
-    unseen = (
-        [] if fed.data.source else sorted(set(fed.data.test_y.unique().tolist()) - set(fed.data.y.unique().tolist()))
-    )
-    if unseen:
-        listed = ", ".join(map(str, unseen[:8])) + (", ..." if len(unseen) > 8 else "")
-        count = f"the model has {fed.data.classes} classes with them"
-        yield f"test labels that no training sample has: {listed}; nothing can learn them, and {count}"
+        measures = made.described.measures
+        return Result(made.run, made.plan, rows, folder, state.server, done, stopped.is_set(), measures)
 
 
 def kept_round(made: Ready, state: State, folder: Path | None, stopped: threading.Event) -> tuple[Row, bool]:
@@ -169,6 +163,8 @@ def begun(
     made = ready(run, like[0] if like else None)
     if like:
         same_start(made, like[1], "the run to repeat")
+        for text in like[0].lost():
+            tell(text)
     if folder is not None:
         made_folder(folder)
         held.enter_context(alone(folder))
@@ -184,8 +180,8 @@ def resumed(
     rows = sound(folder)
     run = merged(run, stored, given, folder, plan)
     made = remade(run, folder, plan, facts)
-    if plan.torch != torch.__version__:
-        tell(f"planned with torch {plan.torch}, going on with {torch.__version__}: bits may differ")
+    for text in plan.lost():
+        tell(text)
     state = State.of(made.federation)
     found = checkpoint.load(folder / "checkpoint", tell)
     if found:

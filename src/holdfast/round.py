@@ -7,16 +7,16 @@
         up, memory = finish(method, task, down, own, carry)
     server = absorb(method, task, server, down, ups, ids, clients, seed)
 
-Here is every line that calls a hook of a part during a round, one line a slot (`Frozen` and `Private` are asked once,
-before the first). The vectors: `server.w` is the model; `down.w` the point that was sent, a client's `anchor`; `start`
-where its local run began; `carry.w` where it stands.
+Every line that calls a hook is here, one a slot (`Frozen` and `Private` are asked once, before). `server.w` is what all
+share; `down.w` the point that was sent, a client's `anchor`; `start` where its local run began; `carry.w` where it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -80,20 +80,19 @@ class Up(NamedTuple):
     card: Record
 
 
+def opened(method: Method, task: Task, clients: int, kind: Literal["memory", "state"]) -> dict[str, Record]:
+    starts = ((p, Start(task.start, task.buffers, clients, p)) for p in method.parts)
+    return {p.name: {key: init(start) for key, init in p.kept(kind).items()} for p, start in starts}
+
+
 def open_server(method: Method, task: Task, clients: int) -> Server:
-    parts = {
-        p.name: {key: init(Start(task.start, task.buffers, clients, p)) for key, init in p.kept("state").items()}
-        for p in method.parts
-    }
+    parts = opened(method, task, clients, "state")
     return Server(task.start, task.buffers, parts, torch.zeros((), dtype=torch.int64, device=task.start.device))
 
 
 def open_memory(method: Method, task: Task, clients: int) -> dict[str, Record]:
     """A client's memory before it has ever taken part."""
-    parts = {
-        p.name: {key: init(Start(task.start, task.buffers, clients, p)) for key, init in p.kept("memory").items()}
-        for p in method.parts
-    }
+    parts = opened(method, task, clients, "memory")
     if task.layout.private:
         parts["private"] = {"w": task.layout.own(task.start)}
     return {name: record for name, record in parts.items() if record}
@@ -119,8 +118,7 @@ def begin(method: Method, task: Task, down: Down, own: Own) -> Carry:
 
 def step(method: Method, task: Task, down: Down, own: Own, carry: Carry, batch: Batch, diff: Differentiate) -> Carry:
     """Ascend and perturb to a point, differentiate there; transform, correct, descend; step with lr."""
-    s = replace(look(task, down, own, carry), batch=batch, diff=diff)
-    parts = dict(carry.parts)
+    s, parts = replace(look(task, down, own, carry), batch=batch, diff=diff), dict(carry.parts)
 
     def seen(p: Slot) -> Step:
         return of(p, s, down, own, parts)
@@ -132,12 +130,20 @@ def step(method: Method, task: Task, down: Down, own: Own, carry: Carry, batch: 
         return loss, buffers
 
     at = carry.w
+    first: list[Record] = []
+
+    def grad() -> Vector:
+        g, (_, buffers) = diff(objective, carry.w)
+        first.append(buffers)
+        return g
+
     for p in method.slot(Ascend):  # one part at most
-        e, parts[p.name] = p.ascend(lambda: diff(objective, carry.w)[0], parts[p.name], seen(p))
+        e, parts[p.name] = p.ascend(grad, parts[p.name], seen(p))
         for q in method.slot(Perturb):
             e = q.perturb(e, seen(q))
         at = carry.w + e
     g, (loss, buffers) = diff(objective, at)
+    buffers = (*first, buffers)[0]  # running statistics are those at w, if there was a pass at w
     for p in method.slot(Transform):
         g = p.transform(g, seen(p))
     s = replace(s, data=g, stiffness=method.stiffness())
@@ -180,13 +186,12 @@ def absorb(
 
     weights = torch.ones_like(r.cards["n"]) if method.equal else r.cards["n"]
     for p in method.slot(Weigh):
-        weights = p.weigh(view(replace(r, st=server.parts[p.name])))
+        weights = p.weigh(view(replace(r, weights=weights, st=server.parts[p.name])))
     weights = torch.where(live, weights, 0)
     r = replace(r, weights=weights / torch.where(weights.sum() > 0, weights.sum(), 1), proxy=proxy)
     # Floating buffers are averaged like the model; counters take the largest.
     buffers = {k: r.reduce("weighted", b) if b.is_floating_point() else b.amax(0) for k, b in ups.buffers.items()}
-    r = replace(r, buffers=buffers)
-    merged = r.deltas
+    r, merged = replace(r, buffers=buffers), r.deltas
     for p in method.slot(Merge):
         merged = p.merge(merged, seen(p))
     delta = r.weights @ merged if merged.dim() == 2 else merged
@@ -212,7 +217,4 @@ def of(p: Slot | Part, s: Step, down: Down, own: Own, carries: dict[str, Record]
 
 
 def where(condition: Tensor, new: Any, old: Any) -> Any:
-    def choose(a: Tensor, b: Tensor) -> Tensor:
-        return torch.where(condition, a, b)
-
-    return mapped(choose, new, old)
+    return mapped(partial(torch.where, condition), new, old)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from holdfast.data.sets import Dataset
 from holdfast.errors import Failed
 from holdfast.evaluate import evaluate as judged
 from holdfast.execute import Cohort, Executor, Options
+from holdfast.execute.blame import told
 from holdfast.memory import Memory, Rows
 from holdfast.method import Method
 from holdfast.personal import Tuning, finetuned, personal
@@ -62,6 +64,17 @@ class Federation:
     def longest(self) -> int:
         """Local steps of the client that takes most."""
         return self.work.count(int(self.sizes.max()))
+
+    @cached_property
+    def mixes(self) -> Tensor:
+        """How many samples of every class every client holds [N, C]."""
+        return self.counted(range(len(self.clients)))
+
+    @property
+    def width(self) -> int:
+        """Rows of a padded batch: no more than anybody has. Of the split alone, for a client's bits depend on it."""
+        dealt = self.drift.kind == "client"  # that drift deals parts of any size
+        return min(self.work.batch, int(self.sizes.sum() if dealt else self.sizes.max()))
 
     def visiting(self, ids: np.ndarray) -> Federation:
         """With the samples of these clients, where they are made when they come."""
@@ -125,14 +138,16 @@ def advance(fed: Federation, state: State, last: bool = False) -> Row:
     fed = fed.visiting(ids)
     cohort = gather(fed, state, t, ids)
     lr = fed.lr * fed.lr_decay**t
-    down = cast(method, state.server, torch.tensor(lr, dtype=state.server.w.dtype, device=device))
+    with told(lambda: f"round {t + 1}, at the server"):
+        down = cast(method, state.server, torch.tensor(lr, dtype=state.server.w.dtype, device=device))
     ups, kept = fed.execute(fed.options, down, cohort, fed.feed)
     ups, kept, lost, why = finite(fed, t, down, cohort, ups, kept)
     population = torch.tensor(float(len(fed.clients)), dtype=state.server.w.dtype, device=device)
 
     def absorbed(method: Method) -> Server:
         ids, seed = cohort.ids.to(device), root(fed.seed, device)
-        return absorb(method, fed.task, state.server, down, ups, ids, population, seed, proxy=fed.proxy)
+        with told(lambda: f"round {t + 1}, at the server"):
+            return absorb(method, fed.task, state.server, down, ups, ids, population, seed, proxy=fed.proxy)
 
     server = absorbed(method)
     if not diagnose.sound((server.w, server.buffers, server.parts)):
@@ -154,7 +169,7 @@ def gather(fed: Federation, state: State, t: int, ids: np.ndarray) -> Cohort:
     held, counts = dealt(fed, t, ids)
     draws = [generator(fed.seed, "batches", t, int(i)) for i in ids]
     batches = [fed.work.batches(rows, draw) for rows, draw in zip(held, draws, strict=True)]
-    index, live = table(batches, fed.work.batch)
+    index, live = table(batches, fed.width)
     chosen, device = torch.from_numpy(ids), state.server.w.device
     counts = counts.to(device, state.server.w.dtype)
     cards = {"n": counts.sum(1), "classes": counts}

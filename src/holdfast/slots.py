@@ -96,7 +96,7 @@ class Round:
     deltas: Tensor  # [K, P], before Merge; zero rows for clients that did not train
     buffers: Record = ABSENT  # of the new model: the clients', averaged
     proxy: Batch = ABSENT  # labelled samples that the server holds, if any
-    weights: Tensor = ABSENT  # [K], sum 1
+    weights: Tensor = ABSENT  # [K], sum 1; in Weigh: those that hold by default, n or ones
     up: Record = ABSENT
     st: Record = ABSENT
     tag: int = 0
@@ -234,7 +234,7 @@ class Correct(Slot):
 
 
 class Descend(Slot):
-    rank: ClassVar[int] = 0  # clip 1, decay 2, momentum 3: the order of torch.optim.SGD
+    rank: ClassVar[int] = 0  # clip 1, decay 2, momentum 3, local_adam 4: the order of torch.optim
 
     @abstractmethod
     def descend(self, g: Vector, carry: Record, s: Step) -> tuple[Vector, Record]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
@@ -46,31 +47,70 @@ def shuffled(key: Tensor, n: int) -> Tensor:
     return noise.fold(key, torch.arange(n, device=key.device)).argsort(stable=True)
 
 
-def blurred(v: Tensor, kernel: Tensor) -> Tensor:
-    """Circular convolution of the flattened tensor with a kernel of its length, centred at entry 0."""
-    flat = v.reshape(-1)
-    return torch.fft.irfft(torch.fft.rfft(flat) * torch.fft.rfft(kernel), n=len(flat)).view(v.shape)
+def kept_key(kept: Tensor, drawn: Tensor) -> Tensor:
+    """A client's own key: the one that it keeps, or 24 bits of the drawn one, which a float holds."""
+    return torch.where(kept < 0, drawn & 0xFFFFFF, kept.long())
 
 
-def smoothless(v: Tensor, r: float | Tensor, kind: str, width: float | Tensor) -> Tensor:
-    """v less its circular moving average ('lap') or its Gaussian smoothing ('gauss').
+def blurred(flat: Tensor, kernel: Tensor) -> Tensor:
+    """Circular convolution of a vector with a kernel of its length, centred at entry 0."""
+    return torch.fft.irfft(torch.fft.rfft(flat) * torch.fft.rfft(kernel), n=len(flat))
+
+
+def smoothless(v: Tensor, f: Options) -> Tensor:
+    """v less its moving average ('lap'), its means over blocks ('block') or its Gaussian smoothing ('gauss').
 
     The width follows from r so that half the power passes at the filter's edge, r/2 cycles an entry: an average of
-    1.51/r entries, rounded to an odd number, or sigma = 0.498/r, cut at 3 sigma. A tensor shorter than that passes.
+    1.51/r entries, rounded to an odd number, or sigma = 0.498/r, cut at 3 sigma. A tensor shorter than that passes, or
+    takes the largest odd width that it holds; one of less than three entries always passes.
     """
-    n, dtype = v.numel(), v.dtype
-    r, given = (torch.as_tensor(t, dtype=torch.float64, device=v.device) for t in (r, width))
-    j = torch.arange(n, device=v.device, dtype=torch.float64)
-    j = torch.minimum(j, n - j)
-    if kind == "lap":
-        reach = torch.where(given > 0, (given - 1) / 2, (1.51 / r - 1) / 2).round()
-        kernel = (j <= reach).double()
+    n = v.numel()
+    r, given = (torch.as_tensor(t, dtype=torch.float64, device=v.device) for t in (f.r, f.width))
+    sigma = torch.where(given > 0, given, 0.498 / r)
+    width = torch.where(given > 0, given, 1 + 2 * ((1.51 / r - 1) / 2).round())
+    reach = torch.floor(3 * sigma) if f.kind == "gauss" else (width - 1) / 2
+    fits = 2 * reach + 1 <= n
+    reach = torch.where(fits, reach, (n - 1) // 2)
+    if f.short == "shrink" and n >= 3:
+        fits = r + given > 0  # nothing is taken out by an average without end
+    if f.kind == "block":
+        smooth = block_means(v.reshape(-1), 2 * reach + 1)
     else:
-        sigma = torch.where(given > 0, given, 0.498 / r)
-        reach = torch.floor(3 * sigma)
-        kernel = torch.exp(-0.5 * (j / sigma).square()) * (j <= reach)
-    smooth = blurred(v, (kernel / kernel.sum()).to(dtype))
-    return torch.where(2 * reach + 1 <= n, v - smooth, v)
+        smooth = averaged(v.reshape(-1), f, reach, sigma)
+    return torch.where(fits, v - smooth.view(v.shape), v)
+
+
+def averaged(flat: Tensor, f: Options, reach: Tensor, sigma: Tensor) -> Tensor:
+    """Every entry the mean of those at most `reach` away, equal or Gaussian; beyond the ends what `pad` says."""
+    n = len(flat)
+    whole, inside = beyond(flat, f.pad)
+    j = torch.arange(len(whole), device=flat.device, dtype=torch.float64)
+    j = torch.minimum(j, len(whole) - j)
+    kernel = (torch.exp(-0.5 * (j / sigma).square()) if f.kind == "gauss" else torch.ones_like(j)) * (j <= reach)
+    kernel = (kernel / kernel.sum()).to(flat.dtype)
+    start = (len(whole) - n) // 2
+    smooth = blurred(whole, kernel)[start : start + n]
+    return smooth if inside is None else smooth / blurred(inside, kernel)[start : start + n]
+
+
+def beyond(flat: Tensor, pad: str) -> tuple[Tensor, Tensor | None]:
+    """A vector with what lies beyond its ends, as far as it is long; for zeros, which do not count, where it is."""
+    n = len(flat)
+    if pad == "circular":
+        return flat, None
+    j = torch.arange(1 - n, 2 * n - 1, device=flat.device)
+    if pad == "reflect":
+        return flat[(n - 1) - (j.remainder(max(2 * n - 2, 1)) - (n - 1)).abs()], None
+    held = flat[j.clamp(0, n - 1)]
+    inside = ((j >= 0) & (j < n)).to(flat.dtype)
+    return (held * inside, inside) if pad == "zero" else (held, None)
+
+
+def block_means(flat: Tensor, width: Tensor) -> Tensor:
+    """Every entry the mean of its block of `width`; the last block may be shorter."""
+    block = torch.floor(torch.arange(len(flat), device=flat.device, dtype=torch.float64) / width).long()
+    sums, counts = (torch.zeros_like(flat).scatter_add(0, block, t) for t in (flat, torch.ones_like(flat)))
+    return (sums / counts.clamp(min=1))[block]
 
 
 def per_kernel(v: Tensor, r: float | Tensor, least: int) -> Tensor:
@@ -97,16 +137,30 @@ class Options(Protocol):
     @property
     def order(self) -> str: ...
     @property
+    def scope(self) -> str: ...
+    @property
+    def on(self) -> str: ...
+    @property
+    def match(self) -> str: ...
+    @property
     def width(self) -> float: ...
+    @property
+    def pad(self) -> str: ...
+    @property
+    def short(self) -> str: ...
     @property
     def min_bins(self) -> str | int: ...
     @property
     def on_1x1(self) -> str: ...
 
 
-READS = {"fft": "band order min_bins", "lap": "order width", "gauss": "order width", "fft2": "min_bins on_1x1"}
+READS = {
+    "fft": "band order min_bins", "lap": "order width pad short", "block": "order width short",
+    "gauss": "order width pad short", "fft2": "min_bins on_1x1",
+}  # fmt: skip
 UNREAD: dict[str, tuple[object, ...]] = {
     "band": ("low",), "order": ("natural",), "min_bins": ("auto", 0), "width": (0.0,), "on_1x1": ("skip",),
+    "pad": ("circular",), "short": ("skip",),
 }  # fmt: skip
 
 
@@ -115,6 +169,26 @@ def idle(f: Options) -> list[str]:
     unread = [key for key in UNREAD if key not in READS[f.kind].split() and getattr(f, key) not in UNREAD[key]]
     even = f.kind == "lap" and isinstance(f.width, float) and f.width > 0 and f.width % 2 != 1
     return unread + [f"the even width={f.width:g}"] * even
+
+
+def refusal(f: Options, parts: tuple[object, ...]) -> str | None:
+    """What specgrad cannot do with these options, or beside these parts."""
+    if f.on == "all" and any(getattr(p, "scope", "") == "data_only" for p in parts if p is not f):
+        return "specgrad(on='all') filters what clip(scope='data_only') takes apart; take another scope"
+    if unread := idle(f):
+        return f"specgrad(kind={f.kind!r}) has no use for {' and '.join(unread)}; leave that out"
+    return None if known_order(f.order) else f"specgrad(order={f.order!r}) is no order of four axes"
+
+
+def filtered(layout: Layout, g: Vector, f: Options, bins: Tensor, order: Tensor) -> Vector:
+    """Every tensor in scope without what the filter takes out; each has keys of its own."""
+    require_scope(layout, f.scope, "specgrad")
+
+    def one(name: str, t: Tensor) -> Tensor:
+        keys = (noise.fold(key, layout.names.index(name)) for key in (bins, order))
+        return removed(t, f, *keys) if within_scope(name, t.shape, f.scope) else t
+
+    return matched(layout, g, layout.map(one, g), f.match)
 
 
 def removed(v: Tensor, f: Options, key: Tensor, order: Tensor) -> Tensor:
@@ -129,7 +203,7 @@ def removed(v: Tensor, f: Options, key: Tensor, order: Tensor) -> Tensor:
     if v.dim() == 4 and f.order != "natural":  # the other tensors keep their order (AD A16)
         n = v.numel()
         place = torch.arange(n, device=v.device).view(v.shape)
-        place = shuffled(order, n) if f.order == "random" else place.permute(*map(int, f.order)).reshape(-1)
+        place = shuffled(order, n) if f.order.startswith("random") else place.permute(*map(int, f.order)).reshape(-1)
         flat = without(v.reshape(-1)[place], f, key, least)
         return flat[place.argsort()].view(v.shape)
     return without(v, f, key, least)
@@ -138,11 +212,11 @@ def removed(v: Tensor, f: Options, key: Tensor, order: Tensor) -> Tensor:
 def without(v: Tensor, f: Options, key: Tensor, least: int) -> Tensor:
     if f.kind == "fft":
         return highpass(v, f.r, f.band, key, least)
-    return smoothless(v, f.r, f.kind, f.width)
+    return smoothless(v, f)
 
 
 def known_order(order: str) -> bool:
-    return order in ("natural", "random") or sorted(order) == ["0", "1", "2", "3"]
+    return order in ("natural", "random", "random_client") or sorted(order) == ["0", "1", "2", "3"]
 
 
 def centred(g: Tensor, per: str) -> Tensor:
@@ -169,6 +243,19 @@ def require_scope(layout: Layout, scope: str, part: str) -> None:
     if not any(within_scope(n, s, scope) for n, s in zip(layout.names, layout.shapes, strict=True)):
         raise Refused(f"{part}(scope={scope!r}) means no tensor of the model; it has {', '.join(layout.names)}; "
                       f"give one of {', '.join(WORDS)}, or parts of names separated by commas")  # fmt: skip
+
+
+def within(
+    layout: Layout, f: Callable[[str, Tensor], Tensor], v: Vector, match: str = "none", scope: str = "all"
+) -> Vector:
+    """`f` on the shared tensors in scope, made as long as before; private ones stay as they are (MS 11.2)."""
+    shared = layout.shared(v)
+
+    def one(name: str, t: Tensor) -> Tensor:
+        return f(name, t) if name not in layout.private and within_scope(name, t.shape, scope) else t
+
+    changed = matched(layout, shared, layout.map(one, shared), match)
+    return v - shared + changed if layout.private else changed
 
 
 def matched(layout: Layout, before: Vector, after: Vector, match: str) -> Vector:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast import headline
 from holdfast.report.figures import size
 from holdfast.rows import WRECK, broke
 from holdfast.simulate import Row
 from holdfast.statistics import interval, mean, shown
 
 FOOTNOTE = (
-    "accuracy in %, mean ± sd over seeds; last ten: mean of the last ten evaluated rounds;\n"
+    " in %, mean ± sd over seeds; last ten: mean of the last ten evaluated rounds;\n"
     "against first: mean of the differences of last ten, paired by seed, ± a 95 % interval"
 )
 
@@ -45,13 +46,12 @@ class Comparison:
 
 
 def scores(entry: Entry) -> list[float]:
-    """Accuracy of the evaluated rounds: the server's model, or the clients' own where layers are private."""
-    name = "personal_accuracy" if entry.rows and "personal_accuracy" in entry.rows[-1] else "accuracy"
-    return [row[name] for row in entry.rows if row.get(name) is not None]
+    """What the run is judged by, of the evaluated rounds."""
+    return headline.curve(entry.rows, headline.metric(entry.rows))
 
 
 def last_ten(entry: Entry) -> float:
-    return mean(scores(entry)[-10:])
+    return mean(scores(entry)[-headline.TAIL :])
 
 
 def finetuned(entry: Entry) -> float | None:
@@ -66,17 +66,17 @@ def aim(found: Comparison) -> float | None:
 
 def reached(entry: Entry, target: float) -> tuple[int, int] | None:
     """The first evaluated round at the target, and all bytes up to it; None if it was never reached."""
-    spent = 0
+    spent, name = 0, headline.metric(entry.rows)
     for row in entry.rows:
         spent += row["bytes_down"] + row["bytes_up"]
-        score = row.get("accuracy", row.get("personal_accuracy"))
+        score = row.get(name)
         if score is not None and score >= target:
             return row["round"], spent
     return None
 
 
 def table(found: Comparison) -> list[dict[str, str]]:
-    """One row a method: accuracies in percent as mean ± sd over seeds, and the way to the target."""
+    """One row a method: what it is judged by, in percent as mean ± sd over seeds, and the way to the target."""
     target = aim(found)
     tuned = any(finetuned(e) is not None for method in found.methods for e in found.of(method))
     rows = [row_of(found, method, tuned) for method in found.methods]
@@ -99,6 +99,25 @@ def row_of(found: Comparison, method: str, tuned: bool) -> dict[str, str]:
     if tuned:
         row["fine-tuned"] = shown([value for e in runs if (value := finetuned(e)) is not None], 100)
     return row
+
+
+def footnote(found: Comparison) -> str:
+    """By what the methods are judged; one that is judged by something else than the first is named."""
+    by = {method: headline.metric(runs[0].rows) for method in found.methods if (runs := found.of(method))}
+    usual = next(iter(by.values()), headline.METRICS[-1])
+    odd = [f"{method} by {headline.label(name)}" for method, name in by.items() if name != usual]
+    return headline.label(usual) + (f" ({', '.join(odd)})" if odd else "") + FOOTNOTE
+
+
+def further(found: Comparison) -> list[dict[str, str]]:
+    """What else was measured, one row a method: means of the last ten evaluated rounds, in percent, over seeds."""
+    each = {method: [headline.further(e.rows) for e in found.of(method)] for method in found.methods}
+    names = [name for name in headline.FURTHER if any(name in run for runs in each.values() for run in runs)]
+    return [
+        {"method": method, **{headline.label(n): shown([run[n] for run in runs if n in run], 100) for n in names}}
+        for method, runs in each.items()
+        if names
+    ]
 
 
 def counted(found: Comparison, method: str) -> str:
@@ -173,4 +192,4 @@ def told(found: Comparison) -> dict[str, Any]:
     keys = ("method", "seed", "folder", "failure", "done")
     runs = [{key: getattr(entry, key) for key in keys} for entry in found.entries]
     about = {"methods": found.methods, "seeds": found.seeds, "target": aim(found), "done": found.done}
-    return about | {"runs": runs, "table": table(found), "verdict": verdict(found)}
+    return about | {"runs": runs, "table": table(found), "further": further(found), "verdict": verdict(found)}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,9 +47,10 @@ def trajectory(
     """The vector that would be evaluated after each round [rounds, P], in float64.
 
     Client i has f_i(w) = 1/2 sum_j a_ij (w_j - b_ij)^2 and takes full gradients; a and b are [N, P]. Round t takes
-    the clients `cohort[t % len(cohort)]`, or all; `sizes` are the weights n_i; `steps` and `lr` are one number, or one
-    a client and one a round. The vector is one tensor named 'weight', of `shape` if given. `classes` [N, C] counts
-    labels, for parts that read them; `proxy` is the a and b of one more client, whose loss the server knows. Example:
+    the clients `cohort[t % len(cohort)]`, or all; `sizes` are the weights n_i, and who has 0 does not train; `steps`
+    and `lr` are one number, or one a client and one a round. The vector is one tensor named 'weight', of `shape` if
+    given. `classes` [N, C] counts labels, for parts that read them; `proxy` is the a and b of one more client, whose
+    loss the server knows. Example:
 
         trajectory("scaffold", a, b, w0, rounds=3, steps=5, lr=0.1)
     """
@@ -55,11 +59,10 @@ def trajectory(
     validate(a, b, w0, rounds, steps, lr, cohort, sizes)
     clients, size = a.shape
     layout = Layout(("weight",), (shape or (size,),), size)
-    task = Task.of(quadratic, layout=layout, dtype=torch.float64).having(start=w0.clone())
-    task = method.fit(task)
-    each = [steps] * clients if isinstance(steps, int) else list(steps)
-    rates = [lr] * rounds if isinstance(lr, int | float) else list(lr)
+    task = method.fit(Task.of(quadratic, layout=layout, dtype=torch.float64).having(start=w0.clone()))
+    rates = listed(lr, rounds)
     n = torch.ones(clients, dtype=torch.float64) if sizes is None else torch.as_tensor(sizes, dtype=torch.float64)
+    each = torch.tensor(listed(steps, clients)) * (n > 0)
     run = executor(engine, method, task, max(map(len, cohort)) if cohort else clients)
     options = tensors(method)
     server, memory = (
@@ -73,7 +76,7 @@ def trajectory(
     path: list[Tensor] = []
     for t in range(rounds):
         ids = torch.tensor(sorted(cohort[t % len(cohort)]) if cohort else range(clients))
-        taken = torch.tensor([each[i] for i in ids.tolist()])
+        taken = each[ids]
         live = (torch.arange(int(taken.max()))[None, :] < taken[:, None])[..., None]
         index = ids[:, None, None].expand(live.shape)
         cards = {"n": n[ids], "classes": labels[ids]}
@@ -94,26 +97,34 @@ def validate(
     if a.dim() != 2 or b.shape != a.shape or w0.shape != a.shape[1:]:
         raise Refused(f"a and b must be [N, P] and w0 [P]; they are {[tuple(t.shape) for t in (a, b, w0)]}")
     clients = len(a)
-    each = [steps] if isinstance(steps, int) else list(steps)
-    rates = [lr] if isinstance(lr, int | float) else list(lr)
-    ids = [i for members in cohort or [] for i in members]
+    each, rates = listed(steps, clients), listed(lr, 1)
+    weights = [1.0] * clients if sizes is None else list(sizes)
+    counts = all(isinstance(k, Integral) and not isinstance(k, bool) and int(k) >= 0 for k in each)
+    company = cohort or []
     rules = (
         (all(bool(torch.isfinite(t).all()) for t in (a, b, w0)), "a, b or w0 has values that are not finite"),
-        (rounds >= 1, f"rounds={rounds} must be at least 1"),
-        (isinstance(steps, int) or len(each) == clients, f"steps has {len(each)} entries for {clients} clients"),
-        (all(k >= 0 for k in each) and any(each), f"steps={steps} must be whole numbers, not all 0"),
-        (isinstance(lr, int | float) or len(rates) >= rounds, f"lr has {len(rates)} entries for {rounds} rounds"),
-        (all(r >= 0 for r in rates), f"lr={lr} must not be negative"),
-        (
-            sizes is None or len(sizes) == clients,
-            f"sizes has {0 if sizes is None else len(sizes)} entries for {clients} clients",
-        ),
+        (isinstance(rounds, int) and rounds >= 1, f"rounds={rounds} must be a whole number of at least 1"),
+        (len(each) == clients, f"steps has {len(each)} entries for {clients} clients"),
+        (counts and any(each), f"steps={steps} must be whole numbers, not all 0"),
+        (isinstance(lr, Real) or len(rates) >= rounds, f"lr has {len(rates)} entries for {rounds} rounds"),
+        (all(r > 0 and math.isfinite(r) for r in rates), f"lr={lr} must be finite and above 0"),
+        (len(weights) == clients, f"sizes has {len(weights)} entries for {clients} clients"),
+        (all(n >= 0 and math.isfinite(n) for n in weights), f"sizes={sizes} must be finite and not negative"),
+        (any(n > 0 for n in weights), f"sizes={sizes} leaves nobody who trains; give somebody a size above 0"),
         (cohort is None or len(cohort) > 0, "cohort is empty; leave it out to take all clients"),
-        (cohort is None or all(len(members) for members in cohort), "cohort has an empty list; name a client"),
-        (all(0 <= i < clients for i in ids), f"cohort names a client that does not exist; there are {clients}"),
+        (all(len(members) for members in company), "cohort has an empty list; name a client"),
+        (all(len({*members}) == len(members) for members in company), "cohort names a client twice in a round"),
+        (
+            all(i in range(clients) for members in company for i in members),
+            f"cohort names a client that does not exist; there are {clients}, from 0",
+        ),
     )
     if problems := [reason for good, reason in rules if not good]:
         raise Refused(*problems)
+
+
+def listed(value: Any, many: int) -> list[Any]:
+    return [value] * many if isinstance(value, Real) else list(value)
 
 
 def executor(engine: str, method: Method, task: Task, lanes: int) -> Executor:

@@ -66,7 +66,13 @@ def test_the_list(hold):
     rows = [json.loads(line) for line in hold("parts --json").out.splitlines()]
     assert [row["part"] for row in rows if "part" in row] == sorted(REGISTRY)
     out = hold("parts").out
-    for word in ("dyn(alpha=0.1)", "Acar et al. 2021", "down 2, up 2, memory 1", "(beside sam)", "fedfft_d"):
+    for word in (
+        "dyn(alpha=0.1, ",
+        "Acar et al. 2021",
+        "down 2, up 2, memory 1, server 2, passes 1",
+        "(beside sam)",
+        "fedfft_d",
+    ):
         assert word in out, word
     assert "preset sam + specpert" in hold("parts fedfft").out
 

@@ -1,5 +1,6 @@
 """`holdfast data`: what it prints, its exit codes, and that a run finds what was imported."""
 
+import hashlib
 import importlib
 import json
 import os
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+import holdfast
 
 DATA = str(Path(__file__).parents[1] / "data")
 if DATA not in sys.path:
@@ -46,6 +49,53 @@ def test_list_tells_each_set_with_its_licence_and_the_way_to_it(hold, data_folde
     assert rows["digits"]["state"] == "ships" and rows["dermamnist"]["licence"] == "CC BY-NC 4.0"
     assert rows["pacs"]["options"] == {"image_size": 64, "test": 0.2} and rows["pacs"]["cite"].startswith("@")
     assert not data_folder.exists(), "listing writes nothing"
+    for name in ("femnist", "mnist_writers"):  # which also say how to get another form
+        at = next(k for k, line in enumerate(lines) if line.startswith(f"  {name} "))
+        assert lines[at + 2].strip() == f"not here; holdfast data import {name} --download"
+    assert {"digits", "synthetic", "folder", "npz"} <= set(rows)
+
+
+def test_checksums_and_citations_are_told(hold):
+    rows = {row["name"]: row for row in hold("data list --json").rows}
+    # torchvision/datasets/cifar.py has this md5.
+    first = {"name": "cifar-10-python.tar.gz", "md5": "c58f30108f718f92721af3b95e74349a", "sha256": "",
+             "size": 170498071, "url": "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"}  # fmt: skip
+    assert rows["cifar10"]["files"][0] == first and len(rows["cifar10"]["files"]) == 8
+    listed = hold("data list").out
+    assert "checksums: md5 c58f30108f718f92721af3b95e74349a  cifar-10-python.tar.gz (and 7 more: data show" in listed
+    assert sum(line.strip().startswith("checksums: ") for line in listed.splitlines()) == len(rows) - 3
+    shown = hold("data show cifar10").out
+    assert all(f"md5 {file['md5']}  {file['name']}" in shown for file in rows["cifar10"]["files"])
+    assert "checksums  none published\n" in hold("data show pacs").out
+    assert "none published  HAM10000_images_part_1.zip" in hold("data show ham10000").out
+    assert "sha256 fe1ed5a502cea3a952eb105920bff8cffb32836b5173cb18a57a32c3606f3ea0" in hold("data show femnist").out
+    (digits,) = rows["digits"]["files"]
+    file = Path(holdfast.__file__ or "").parent / "data" / digits["name"]
+    assert digits["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest() and digits["sha256"] in listed
+    assert "@misc{alpaydin1998" in hold("data show digits").out
+    assert all(row["cite"].startswith("@") for name, row in rows.items() if name not in ("folder", "npz"))
+
+
+def test_what_needs_no_copy_is_shown(hold, tmp_path):
+    shown = hold("data show synthetic(clients=1000)")
+    assert shown.code == 0 and "clients=1000" in shown.out and "50,000 to train and 2,000 to test" in shown.out
+    assert "a client's samples are made in every round" in shown.out
+    for name in ("npz", "folder"):
+        shown = hold(f"data show {name}")
+        assert shown.code == 0 and f"{name}(path='...')" in shown.out and "to train and" not in shown.out
+    np.savez(tmp_path / "a.npz", x=np.eye(6), y=np.arange(6), test_x=np.eye(6), test_y=np.arange(6), site=np.arange(6))
+    shown = hold(["data", "show", f"npz(path='{tmp_path}/a.npz')"])
+    assert "6 to train and 6 to test" in shown.out and "site (6)" in shown.out
+    assert hold("data show npz(pth=3)").code == 2
+
+
+def test_the_memory_plan_tells_of_the_normalised_copy(hold):
+    (row,) = hold("data show digits --json").rows
+    assert row["normalized_bytes"] == 1437 * 64 * 4
+    part = "a run without augmentation adds 0.4 MB, the training samples normalised once in float32"
+    assert part in hold("data show digits").out
+    (row,) = hold("data show synthetic --json").rows
+    assert row["normalized_bytes"] == 0
 
 
 def test_import_show_verify_and_run(hold, cifar, data_folder):
@@ -64,14 +114,14 @@ def test_import_show_verify_and_run(hold, cifar, data_folder):
     assert row["memory_bytes"] == row["device_bytes"] == 50 * (3072 + 8) and row["disk_bytes"] == 50 * 3080 + 4 * 128
     assert row["train_counts"] == [4] * 10 and row["state"] == "imported" and not row["mapped"]
     assert hold("data verify").out == "cifar10: as imported\n"
-    assert f"imported: {data_folder / 'cifar10'}" in hold("data list").out
+    assert f"imported: {data_folder / 'sets' / 'cifar10'}" in hold("data list").out
     ran = hold("run --data cifar10 --split iid(clients=4) --model logreg --rounds 1 --cohort 2 --epochs 1 --out r")
     assert ran.code == 0, ran.err
 
 
 def test_damage_is_told_by_verify(hold, cifar, data_folder):
     hold(f"data import {cifar} --name cifar10 --unchecked")
-    path = data_folder / "cifar10" / "y.npy"
+    path = data_folder / "sets" / "cifar10" / "y.npy"
     path.write_bytes(path.read_bytes()[:-1] + b"\1")
     ended = hold("data verify cifar10")
     assert ended.code == 1 and f"{path}: sha256 expected" in ended.out
@@ -124,7 +174,7 @@ def test_wrong_checksums_are_bad_input(hold, cifar, data_folder):
 def test_no_network_fails_in_words(hold, data_folder):
     ended = hold("data import mnist --download --url http://127.0.0.1:9/")
     assert ended.code == 1 and "no connection" in ended.err and "Traceback" not in ended.err
-    assert not list(data_folder.rglob("*.gz*"))
+    assert not data_folder.exists(), "no empty folder is left"
 
 
 def test_a_full_disk_fails_in_words_and_leaves_nothing(shell, cifar, data_folder):
@@ -133,8 +183,10 @@ def test_a_full_disk_fails_in_words_and_leaves_nothing(shell, cifar, data_folder
 
     ended = shell(f"data import {cifar} --unchecked --data-dir {data_folder}", preexec_fn=limit)
     assert ended.code == 1 and ended.out == ""
-    assert ended.err.startswith(f"holdfast: no space for {data_folder / 'cifar10'}: it needs 0.2 MB (File too large)")
-    assert os.listdir(data_folder) == []
+    assert ended.err.startswith(
+        f"holdfast: no space for {data_folder / 'sets' / 'cifar10'}: it needs 0.2 MB (File too large)"
+    )
+    assert not data_folder.exists()
 
 
 def test_a_data_folder_that_cannot_be_written_fails_in_words(hold, cifar, tmp_path):
@@ -148,11 +200,17 @@ def test_options_have_a_copy_of_their_own(hold, tmp_path, data_folder):
               for d in ("art_painting", "cartoon", "photo", "sketch") for k in range(5)}  # fmt: skip
     folder = originals.put(tmp_path / "p", images)
     assert hold(["data", "import", str(folder), "--name", "pacs(image_size=8)"]).code == 0
-    assert os.listdir(data_folder) == ["pacs,image_size=8"]
+    assert os.listdir(data_folder / "sets") == ["pacs,image_size=8"]
     assert "pacs,image_size=8" in hold("data show pacs").out
     (row,) = hold(["data", "show", "pacs(image_size=8)", "--json"]).rows
     assert (row["shape"], row["columns"], row["train"], row["test"]) == ([3, 8, 8], {"domain": 4}, 16, 4)
     assert "as imported" in hold("data verify pacs").out
+    (row,) = hold(["data", "show", "pacs(image_size=16)", "--json"]).rows
+    other = str(data_folder / "sets" / "pacs,image_size=8")
+    assert (row["state"], row["paths"], row["others"]) == ("missing", [], [other])
+    assert row["get"][0] == 'holdfast data import PATH --name "pacs(image_size=16)"'
+    shown = hold(["data", "show", "pacs(image_size=16)"]).out
+    assert f"with other options: {other}" in shown and "imported: " not in shown
 
 
 def test_the_shipped_digits_are_shown(hold):
@@ -170,5 +228,5 @@ def test_every_task_has_help_with_an_example(hold, task):
 def test_an_import_is_told_as_json(hold, cifar, data_folder):
     ended = hold(f"data import {cifar} --unchecked --json")
     (row,) = [json.loads(line) for line in ended.out.splitlines()]
-    assert row["folder"] == str(data_folder / "cifar10") and row["samples"] == [40, 10]
+    assert row["folder"] == str(data_folder / "sets" / "cifar10") and row["samples"] == [40, 10]
     assert set(row["files"]) == {"x.npy", "y.npy", "test_x.npy", "test_y.npy"}

@@ -32,6 +32,14 @@ def equal(a, b):
 # What a run leaves
 
 
+def test_eve_shows_its_estimates_in_every_row(hold, folder):
+    # Issue 4, item 4: Q, R and the gain are gauges; no other method has them.
+    assert hold(f"{BASE} --method eve --out runs/eve").code == hold(f"{BASE} --out runs/plain").code == 0
+    for row in folder("runs/eve").metrics:
+        assert 0 < row["eve.gain"] <= 1 and row["eve.q"] > 0 and row["eve.r"] > 0
+    assert not [key for row in folder("runs/plain").metrics for key in row if key.startswith("eve.")]
+
+
 def test_a_run_writes_its_four_files(hold, folder):
     # product.md: run.toml, metrics.jsonl, split.json, checkpoint/ (report.html is not of this issue); issue 2, 5.
     done = hold(f"{BASE} --out runs/a --checkpoint-every 2")
@@ -116,16 +124,18 @@ def test_plain_lines_when_piped(hold):
     # product.md: "a live progress display on a terminal and plain lines when piped".
     done = hold(BASE)
     lines = done.out.splitlines()
-    assert len(lines) == 5 and all(line.split()[:2] == ["round", str(i + 1)] for i, line in enumerate(lines[:4]))
+    assert len(lines) == 6 and all(line.split()[:2] == ["round", str(i + 1)] for i, line in enumerate(lines[:4]))
     assert "accuracy" in lines[0] and "\x1b" not in done.out + done.err and "\r" not in done.out
-    assert lines[-1].startswith("4 rounds: best accuracy")
+    assert lines[-2].startswith("4 rounds: best accuracy") and lines[-1].startswith("last evaluated: client accuracy")
 
 
 def test_engine_auto_says_what_it_picked_and_why(hold, folder):
     # Issue 2, 3.
     done = hold(f"{BASE} --out a")
     stored = tomllib.loads((folder("a").path / "run.toml").read_text())["plan"]
-    assert f"{stored['engine']}:" in done.err and stored["why"] in done.err and len(done.err.splitlines()) == 1
+    assert f"{stored['engine']}:" in done.err and stored["why"] in done.err
+    lines = done.err.splitlines()  # this one, and two of the split
+    assert [line.partition(" ")[0] for line in lines[1:]] == ["split", "its"]
 
 
 # Resuming

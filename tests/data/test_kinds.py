@@ -65,6 +65,28 @@ def test_clicks_are_ranked(tmp_path, engine):
     assert told[0]["train_loss"] != told[1]["train_loss"]
 
 
+def test_clicks_are_ranked_by_own_models(tmp_path):
+    """FedPer: every user's candidates are scored by its own model; the pairs of the AUC are of all users together."""
+    place = store(tmp_path, "movielens1m", lambda folder: written(folder, *random_set(users=8)))
+    run = Run(data="movielens1m", data_dir=place, split="natural(by='user')", model="din", method="fedper", cohort=4,
+              rounds=2, epochs=1, lr=0.5, dtype="float64", threads=1)  # fmt: skip
+    fed, state, told = trained(run)
+    found, y = [], []
+    for i, rows in enumerate(fed.tests):
+        if len(rows) and len(fed.clients[i]):
+            w = fed.task.layout.place(state.server.w, state.memory.look(i)["private"]["w"])
+            x = fed.data.prepare(fed.data.test_x[rows], w.dtype)
+            batch = Batch(x, fed.data.test_y[rows], torch.ones(len(rows), dtype=torch.bool))
+            found.append(fed.task.forward(w, {}, batch).logits[:, 0])
+            y.append(fed.data.test_y[rows].bool())
+    score, hit = torch.cat(found), torch.cat(y)
+    assert len({tuple(one.tolist()) for one in found}) == len(found) > 1
+    pairs = score[hit][:, None] - score[~hit][None, :]
+    assert math.isclose(told[-1]["auc"], float((pairs > 0).double().mean() + (pairs == 0).double().mean() / 2))
+    ranks = [1 + int((own[~mine].unique() > own[mine]).sum()) for own, mine in zip(found, y, strict=True)]
+    assert math.isclose(told[-1]["hr10"], float((np.array(ranks) <= 10).mean()))
+
+
 def test_engines_agree_on_characters(tmp_path):
     roles = {f"play|R{i}": [f"{'To be, or not to be; '[i:]}" * 60] for i in range(4)}
     place = store(tmp_path, "shakespeare", lambda folder: roles_file(folder, roles))
@@ -163,3 +185,32 @@ def test_constants_of_a_code_base():
     # methods-local 3.1: (x/255 - .491)/.247 in the first channel.
     wanted = (IMAGES[0, 0].astype(float) / 255 - 0.491) / 0.247
     assert np.allclose(fed.plain(torch.tensor([0]), torch.tensor([True])).x[0, 0], wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("drift", ["both", "period"])
+def test_clients_without_test_rows_are_judged_by_their_class_shares(drift):
+    """By loops: every class's recall, weighed by how often the client has it; a class that nobody tests is left out."""
+    x, y = DRAW.normal(size=(60, 4)), np.repeat([0, 1, 2, 3], 15)
+    test_x, test_y = DRAW.normal(size=(41, 4)), DRAW.integers(0, 3, 41)
+    data = Dataset.of(x, y, test_x, test_y, classes=4)
+    rows = (np.arange(0, 25), np.arange(25, 47), np.arange(47, 60), np.zeros(0, dtype=np.int64))
+    split = Split("by hand", rows, 0)  # the third holds class 3 alone, the fourth nothing: neither can be judged
+    run = Run(data=data, split=split, model="logreg", cohort=2, rounds=2, epochs=1, drift=drift, threads=1)
+    fed, state, told = trained(run)
+    right = (logits(fed, state, fed.data.test_x).argmax(1) == fed.data.test_y).double().numpy()
+    recall = [right[test_y == c].mean() for c in range(3)]
+    own, n = [], []
+    for client in rows[:2]:
+        held = [c for c in y[client] if c < 3]
+        own.append(np.mean([recall[c] for c in held]))
+        n.append(len(held))
+    assert told[-1]["client_accuracy"] == pytest.approx(np.mean(own), abs=1e-12)
+    assert told[-1]["client_pooled"] == pytest.approx(np.average(own, weights=n), abs=1e-12)
+    assert told[-1]["client_sd"] == pytest.approx(np.std(own), abs=1e-12)
+    assert told[-1]["client_worst_decile"] == pytest.approx(np.quantile(own, 0.1), abs=1e-12)
+
+
+def test_clients_that_are_made_when_they_come_are_not_judged_one_by_one():
+    run = Run(data="synthetic(clients=50)", split="own", model="logreg", cohort=3, rounds=1, epochs=1, threads=1)
+    told = trained(run)[2][-1]
+    assert "accuracy" in told and not any(key.startswith("client_") for key in told)

@@ -46,7 +46,7 @@ def test_extra_corruptions_and_severity(tmp_path):
     arrays(tmp_path / "c", MAIN + EXTRA)
     data = opened(import_(tmp_path / "c", "cifar10c", {"extra": True}, tmp_path / "store").folder)
     assert data.columns["corruption"].names == MAIN + EXTRA and len(data.x) == 19 * 8
-    stored = {path.name for path in (tmp_path / "store").iterdir()}
+    stored = {path.name for path in (tmp_path / "store" / "sets").iterdir()}
     assert stored == {"cifar10c,extra=True"}
     with pytest.raises(Refused) as caught:
         import_(tmp_path / "c", "cifar10c", {"severity": 6, "made": 1}, tmp_path / "store")

@@ -57,7 +57,7 @@ def test_a_copy_of_torchvision_is_read_where_it_lies_and_the_imported_one_goes_b
     data = load("sample", {}, folder.parent)
     assert np.array_equal(data.x, SMALL[0]) and os.listdir(folder.parent) == [folder.name], "nothing was written"
     made = import_(folder, "sample", data_dir=folder.parent)
-    assert len(made.meta["source"]["checked"]) == 6 and made.folder == folder.parent / "sample"
+    assert len(made.meta["source"]["checked"]) == 6 and made.folder == folder.parent / "sets" / "sample"
     for path in folder.iterdir():
         path.unlink()
     assert torch.equal(load("sample", {}, folder.parent).x, data.x)
@@ -115,7 +115,7 @@ def test_a_missing_set_says_where_it_was_looked_for_and_what_to_do(tmp_path, mon
     with pytest.raises(Refused) as caught:
         load("pacs", {"image_size": 32}, tmp_path)
     lines = str(caught.value).splitlines()
-    assert lines[:2] == ["pacs is not here; looked for", f"  {tmp_path}/pacs,image_size=32 (imported)"]
+    assert lines[:2] == ["pacs is not here; looked for", f"  {tmp_path}/sets/pacs,image_size=32 (imported)"]
     assert f"  {tmp_path}/PACS (there, but of no known layout)" in lines
     assert f"  {tmp_path}/hf/hub/datasets--flwrlabs--pacs/snapshots" in lines
     assert 'holdfast data import PATH --name "pacs(image_size=32)"' in lines

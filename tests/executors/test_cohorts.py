@@ -206,7 +206,24 @@ def test_loop_and_batched_agree_in_float64(method, norm):
 
 def test_lanes_change_float64_only_within_the_bound():
     both: dict = {"method": "feddc", "model": "cnn(width=4)", "dtype": "float64", "steps": 5, "engine": "batched"}
-    assert_close(run(federation(lanes=1, **both)), run(federation(lanes=16, **both)), 1e-12)
+    assert_close(run(federation(lanes=1, **both)), run(federation(lanes=5, **both)), 1e-12)
+
+
+@pytest.mark.parametrize("engine", ["loop", "batched"])
+def test_a_batch_beyond_all_data_is_everything_a_client_has(engine):
+    """Padded to the largest client, not to the number that was asked for; and to no larger one of a luckier cohort."""
+    huge, largest = federation(engine=engine, batch=99999999999), int(federation().sizes.max())
+    assert {index.shape[-1] for _, _, index, *_ in seen(huge, 6)} == {largest}
+    exact = federation(engine=engine, batch=largest)
+    one, two = everything(run(huge)), everything(run(exact))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+@pytest.mark.parametrize("drift", ["period", "client(alpha=0.05)"])
+def test_a_batch_holds_what_a_drift_deals(drift):
+    """client(alpha) pools a round's data and deals parts of any size: one client may get nearly all."""
+    fed = federation(batch=10**9, drift=drift, steps=2)
+    assert all(int(live.sum(-1).max()) == int(n.max()) for _, _, _, live, n, _ in seen(fed))
 
 
 # Which executor

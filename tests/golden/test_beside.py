@@ -74,6 +74,12 @@ REFUSED = {
     "awa + krum": "counts every client once", "disco + trimmed": "counts every client once",
     "specgrad(kind='lap', band='high')": "band", "specgrad(kind='lap', width=4.0)": "even width=4",
     "specgrad(kind='fft2', order='3210')": "order", "specgrad(width=3.0)": "width",
+    "specgrad(pad='zero')": "pad", "specgrad(kind='block', pad='zero')": "pad", "specgrad(short='shrink')": "short",
+    "adam(bias_correction=True)": "add v0='zero'", "fedyogi(bias_correction=True)": "add v0='zero'",
+    "local_adam + scaffold": "no multiples", "local_adam + momentum": "keep one", "cm + local_adam": "no multiples",
+    "local_adam + nova": "goes as far",
+    "awa + nova": "compares clients' models", "awa + speed": "compares clients' models",
+    "dyn(mean_n=50) + clip": "take scope='prox_inside'",
     "specgrad(kind='gauss', min_bins=1)": "min_bins", "specgrad(on_1x1='zero')": "on_1x1",
 }  # fmt: skip
 

@@ -1,11 +1,28 @@
 """Options that only some methods have: what FedEve shows, which tensors a filter takes. AD, ML: see rig."""
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 from rig import BEGIN, CENTRES, CURVES, close, quadratics
 
 from holdfast.errors import Refused
+from holdfast.text import parse
 from holdfast.vector import Layout
+
+PAGE = Path(__file__).parents[2] / "docs" / "forms.md"
+
+
+def test_the_forms_that_the_page_names_exist():
+    """docs/forms.md, the last column of 'Built': every code span that is no bare value or list of options."""
+    built = PAGE.read_text().partition("## Built")[2].partition("## Not built")[0]
+    rows = [line.rstrip("|").rpartition("|")[2] for line in built.splitlines() if line.startswith("| ")][2:]
+    named = [text for row in rows for text in re.findall(r"`([^`]+)`", row) if text[0].isalpha() and "=," not in text]
+    assert len(named) >= 15
+    for text in named:
+        parse(text)
+
 
 GAINS = {  # AD A4, the golden rows of FedEve
     "eve": (0.338918, 0.279297, 0.222138),

@@ -47,6 +47,9 @@ EXACT = [  # a neutral option and what is left; ML 8.5.1, ML 5.x 'Tests', MS 14
     ("server(lr=1)", "fedavg"),
     ("sized", "fedavg"),
     ("uniform + dyn", "feddyn"),  # DE 9: dyn brings uniform weights
+    ("disco(a=0, b=0)", "fedavg"),  # MS 14; without it clients weigh by size, or equally beside dyn and speed
+    ("disco(a=0, b=0) + dyn", "feddyn"),
+    ("disco(a=0, b=0) + speed", "speed"),
 ]
 
 
@@ -98,6 +101,30 @@ def test_dampened_and_heavy_momentum_differ_by_their_scale(eta):
 def test_adam_with_a_huge_tau_is_dampened_momentum():
     """MS 14: tau -> infinity, eta = tau eta' -> dampened, beta1, lr eta'. v_0 = tau^2 would halve the step."""
     close(hard("adam(beta1=0.8, tau=1e9, lr=3e8, v0='zero')"), hard("avgm(beta=0.8) + server(lr=0.3)"), 1e-8, 1e-8)
+
+
+@pytest.mark.parametrize("engine", ["loop", "batched"])
+def test_gloss_without_radii_and_pull_is_dyn_without_alpha(engine):
+    """ML 5.12 says 'rho = rho_l = 0, beta -> inf -> FedAvg', which is false: beta sigma stays the mean of all duals.
+
+    1/beta -> 0 takes the pull and sigma_k away and leaves beta sigma = -mean h, which is dyn(alpha=0)'s server.
+    """
+    close(hard("gloss(rho_g=0, beta=1e9) + uniform", engine=engine), hard("dyn(alpha=0)", engine=engine), 1e-7, 1e-7)
+    assert (hard("gloss(rho_g=0, beta=1e9) + uniform") - hard("uniform")).abs().max() > 1e-2
+
+
+@pytest.mark.parametrize("rule", ["yogi", "adagrad"])
+def test_other_rules_with_a_huge_tau_are_dampened_momentum(rule):
+    """MS 14: FedOpt with tau -> infinity, whatever the rule; v is nothing beside tau."""
+    text = f"adam(beta1=0.8, tau=1e9, lr=3e8, v0='zero', rule='{rule}')"
+    close(hard(text), hard("avgm(beta=0.8) + server(lr=0.3)"), 1e-8, 1e-8)
+
+
+def test_law_that_learns_nothing_is_fedavg():
+    """MS 14: 0 epochs leave softmax(log p_k) and gamma = 1."""
+    proxy = (CURVES[0], CENTRES[0])
+    for text in ("law(epochs=0)", "law(epochs=0, form='quad')", "law(epochs=0, swa=True)"):
+        close(hard(text, proxy=proxy), hard("fedavg"), 1e-12)
 
 
 def test_dyn_without_pull_is_not_fedavg():
@@ -234,6 +261,7 @@ PRESETS = {  # ML 2.2, product.md 'Names that papers use'
     "fedfft": "specpert + sam", "fedfft_s": "specpert + scaffold + sam", "fedfft_d": "specpert + sam + dyn",
     "specgradfilter": "specgrad", "fedper": "per", "fedavgm": "avgm", "fedadam": "adam", "fednova": "nova",
     "fedgh": "gh", "fedeve": "eve", "fedinit": "init",
+    "fedprox_alias_bug": "",  # MS 7: the global reference is the local model itself
 }  # fmt: skip
 
 
@@ -283,11 +311,28 @@ def test_sums_that_have_no_meaning_are_refused(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["fedavg(mu=0.1)", "fedprox(alpha=0.1)", "fedprox(0.1)", "fedfft(rho=-1)", "feddyn + dyn"]
-)
+    "text",
+    [
+        "fedavg(mu=0.1)", "fedprox(alpha=0.1)", "fedprox(0.1)", "fedfft(rho=-1)", "feddyn + dyn",
+        # Python has 1 == 1.0 == True, and a part may compute something else with each
+        "specgrad(min_bins=1.0)", "specgrad(min_bins=True)", "specgrad(min_bins=False)", "krum(f=1.0)", "krum(f=True)",
+        "prox(mu=True)",
+    ],
+)  # fmt: skip
 def test_wrong_options_are_refused(text):
     with pytest.raises(Refused):
         parse(text)
+
+
+def test_equal_methods_have_equal_texts():
+    """-0.0 == 0.0, and results are filed under texts."""
+    plus, minus = parse("prox(mu=0.0)"), parse("prox(mu=-0.0)")
+    assert plus == minus and hash(plus) == hash(minus) and str(plus) == str(minus) == "prox(mu=0.0)"
+
+
+def test_a_number_too_large_for_a_float_is_refused():
+    with pytest.raises(Refused, match="mu must be a float"):
+        parse(f"prox(mu={10**400})")
 
 
 DEFAULTS = {  # DE 9

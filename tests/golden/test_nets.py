@@ -194,6 +194,52 @@ def test_moon_of_one_sample():
     assert fed.server.w.isfinite().all() and fed.ups.delta.any(1).all()
 
 
+# --- sam beside batch normalisation
+
+
+def reference_sam(rho: float, rounds: int = 4) -> Net:
+    """ML 3 (FedSAM) by hand: ascend, step from w with the gradient there; ML 4.3: running statistics only of pass 1."""
+    net = made("norm")
+    for t in range(rounds):
+        ends: list[nn.Module] = []
+        for i in COMPANY[t % len(COMPANY)]:
+            local = copy.deepcopy(net).train()
+            weights = list(local.parameters())
+            for rows in batches(i, t):
+                g = torch.autograd.grad(cross_entropy(local(X[rows]), Y[rows]), weights)
+                norm = math.sqrt(sum(float(x.square().sum()) for x in g)) + 1e-7
+                aside = copy.deepcopy(local)  # its statistics are thrown away with it
+                with torch.no_grad():
+                    for p, x in zip(aside.parameters(), g, strict=True):
+                        p += rho * x / norm
+                g = torch.autograd.grad(cross_entropy(aside(X[rows]), Y[rows]), list(aside.parameters()))
+                with torch.no_grad():
+                    for p, x in zip(weights, g, strict=True):
+                        p -= RATE * x
+            ends.append(local)
+        averaged(net, ends, COMPANY[t % len(COMPANY)])
+    return net
+
+
+@pytest.mark.parametrize("engine", ["loop", "batched"])
+def test_sam_keeps_the_statistics_of_its_first_pass(engine):
+    fed, net = train("sam(rho=0.5)", "norm", engine), reference_sam(0.5)
+    agree(fed, net)
+    for name, b in net.named_buffers():
+        close(fed.server.buffers[name], b, 1e-10, 1e-10)
+
+
+def test_lesam_keeps_the_statistics_of_its_only_pass():
+    """It perturbs without a pass of its own: round 1, where e = 0, has FedAvg's statistics, and later rounds others."""
+    fed, plain = federation("lesam(rho=0.5)", "norm"), federation("fedavg", "norm")
+    names = [name for name, b in fed.task.buffers.items() if b.is_floating_point()]
+    for t in range(2):
+        for f in (fed, plain):
+            f.round({i: batches(i, t) for i in (0, 1)}, RATE)
+        same = all(torch.equal(fed.server.buffers[name], plain.server.buffers[name]) for name in names)
+        assert same == (t == 0)
+
+
 # --- per
 
 
@@ -280,6 +326,24 @@ def test_norms_and_counts_see_the_shared_part():
 
 
 # --- buffers
+
+
+@pytest.mark.parametrize("engine", ["loop", "batched"])
+def test_a_batch_of_one_row_before_batch_normalisation(engine):
+    """MS 13 skips such a batch; here it is a step (docs/forms.md): one row's deviations are 0, so only its bias passes.
+
+    What lies before the normalisation and its weight stand still, and so does the head's weight, for that bias begins
+    at 0; the two biases move, the running statistics stay, and nothing is NaN.
+    """
+    fed = federation("fedavg", "norm", engine)
+    before, buffers = fed.task.layout.split(fed.server.w), dict(fed.server.buffers)
+    fed.round({0: [batches(0, 0)[0][:1]]}, RATE)
+    after = fed.task.layout.split(fed.server.w)
+    still = {name for name in before if torch.equal(before[name], after[name])}
+    assert still == {"body.0.weight", "body.0.bias", "body.1.weight", "head.weight"} and fed.server.w.isfinite().all()
+    for name in ("running_mean", "running_var"):
+        close(fed.server.buffers[f"body.1.{name}"], buffers[f"body.1.{name}"])
+    assert int(fed.server.buffers["body.1.num_batches_tracked"]) == 1
 
 
 @pytest.mark.parametrize("engine", ["loop", "batched"])

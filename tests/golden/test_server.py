@@ -63,6 +63,9 @@ ADAM = {  # MS 5, numeric tests: first step for Delta = (.5, -.01, 0), b = (.9, 
     "adam(v0='zero')": (0.098039, -0.050000, 0),
     "adam": (0.098020, -0.041482, 0),
     "adam(v0='zero', bias_correction=True)": (0.099800, -0.090909, 0),
+    "adam(rule='yogi', v0='zero')": (0.098039, -0.050000, 0),
+    "adam(rule='adagrad', beta1=0.0, v0='zero')": (0.099800, -0.090909, 0),
+    "adam(rule='adagrad', beta1=0.9, v0='zero')": (0.0099800, -0.0090909, 0),
 }
 
 

@@ -30,6 +30,7 @@ def sheet_of(method: str | Method) -> Sheet:
 COSTS = {
     # ML 2.3
     "fedavg": (1, 1, 0, 1, 1, 0), "fedprox": (1, 1, 0, 1, 1, 0), "fedsam": (1, 1, 0, 1, 2, 0),
+    "fedprox_alias_bug": (1, 1, 0, 1, 1, 0),
     "fedasam": (1, 1, 0, 1, 2, 0), "fedfft": (1, 1, 0, 1, 2, 0), "specgradfilter": (1, 1, 0, 1, 1, 0),
     "scaffold": (2, 2, 1, 2, 1, 0), "fedfft_s": (2, 2, 1, 2, 2, 0), "scaffold + specgrad": (2, 2, 1, 2, 1, 0),
     "fedgamma": (2, 2, 1, 2, 2, 0), "feddyn": (1, 1, 1, 2, 1, 0), "fedspeed": (1, 1, 1, 2, 2, 0),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections import Counter
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, Literal, get_args, get_origin
 
 from holdfast.errors import Refused
@@ -15,14 +16,18 @@ from holdfast.spectrum import READS, UNREAD
 from holdfast.text import made
 
 # Where half to twice the default would do nothing on a problem of toy size.
-SPREAD = {("clip", "max"): (0.05, 1.0), ("adam", "lr"): (0.01, 0.05)}
+SPREAD = {
+    ("clip", "max"): (0.05, 1.0), ("adam", "lr"): (0.01, 0.05),
+    ("local_adam", "eps"): (1e-4, 1e-2),  # at 1e-8 rounding becomes whole steps where a gradient is zero
+}  # fmt: skip
 # Numbers and words that no range describes; law's are few for time.
 CHOICES: dict[tuple[str, str], tuple[Any, ...]] = {
-    ("specgrad", "order"): ("natural", "random", "0231", "2301", "3210"),
+    ("specgrad", "order"): ("natural", "random", "random_client", "0231", "2301", "3210"),
     ("specgrad", "scope"): ("all", "all", "matrix", "conv", "linear"),
     ("specgrad", "draw"): (0, 5), ("specgrad", "width"): (0.0, 0.0, 3.0), ("specpert", "draw"): (0, 5),
     ("univar", "lam"): ("classes/4", 0.5, 2.0), ("uv", "lam"): ("classes/4", 0.5, 2.0),
     ("krum", "f"): (0, 1, 2), ("krum", "m"): (1, 2, 3), ("gloss", "warm"): (0, 1, 3), ("law", "epochs"): (1, 2),
+    ("per", "layers"): ("head", "0."),
 }  # fmt: skip
 
 
@@ -70,15 +75,41 @@ def pairs(method: Method) -> set[tuple[str, str]]:
     return {tuple(sorted((a, b))) for (a, p), (b, q) in combinations(filled, 2) if p != q}  # pyright: ignore[reportReturnType]
 
 
+def forms(name: str) -> list[Part]:
+    """A part at its defaults, and with each word that one of its options can take."""
+    found = {made(name, {}): None}
+    for key, hint in REGISTRY[name].hints().items():
+        for word in words(name, key, hint):
+            with contextlib.suppress(Refused):
+                found[made(name, {key: word})] = None
+    return list(found)
+
+
 @cache
-def possible() -> set[tuple[str, str]]:
-    """The pairs of slots that some legal sum of two parts fills, with sam beside a filter of perturbations."""
-    found: set[tuple[str, str]] = set()
-    for a, b in combinations(sorted(REGISTRY), 2):
-        two = [made(a, {}), made(b, {})]
-        method = legal(two) or legal([*two, made("sam", {})])
-        found |= pairs(method) if method else set()
+def possible() -> dict[tuple[str, str], list[Method]]:
+    """The pairs of slots that some legal sum of two parts fills, sam beside a filter of perturbations; and the sums."""
+    found: dict[tuple[str, str], list[Method]] = {}
+    kinds = {name: forms(name) for name in REGISTRY}
+    for a, b in combinations(sorted(kinds), 2):
+        for two in product(kinds[a], kinds[b]):
+            method = legal([*two]) or legal([*two, made("sam", {})])
+            for pair in pairs(method) if method else ():
+                found.setdefault(pair, []).append(method)  # pyright: ignore[reportArgumentType]
     return found
+
+
+def spoken() -> list[tuple[str, str, Any]]:
+    """Every word that an option of a part can take."""
+    hints = [(name, key, hint) for name, cls in REGISTRY.items() for key, hint in cls.hints().items()]
+    return [(name, key, word) for name, key, hint in hints for word in words(name, key, hint)]
+
+
+def worded(method: Method, name: str, key: str, word: Any) -> Method | None:
+    """The same sum with that option of one of its parts, if it has the part and may say so."""
+    old = next((p for p in method.parts if p.name == name), None)
+    with contextlib.suppress(Refused):
+        return old and Method(tuple(made(name, {**p.options(), key: word}) if p is old else p for p in method.parts))
+    return None
 
 
 def covered(drawn: list[Method], many: int, least: int) -> None:
@@ -87,17 +118,19 @@ def covered(drawn: list[Method], many: int, least: int) -> None:
     met = set[tuple[str, str]]().union(*(pairs(method) for method in drawn))
     assert len(drawn) == many and all(2 <= len(method.parts) <= 6 for method in drawn)
     assert not (rare := {name: times[name] for name in REGISTRY if times[name] < least}), f"too rare: {rare}"
-    assert not (missing := possible() - met), f"pairs of slots that no composition fills: {sorted(missing)}"
+    assert not (missing := possible().keys() - met), f"pairs of slots that no composition fills: {sorted(missing)}"
     seen = {(p.name, key, value) for method in drawn for p in method.parts for key, value in p.options().items()}
-    wanted = [(name, key, word) for name, cls in REGISTRY.items() for key in cls.hints()
-              for word in words(name, key, cls.hints()[key])]  # fmt: skip
-    never = [f"{name}({key}={word!r})" for name, key, word in wanted if (name, key, word) not in seen]
+    never = [f"{name}({key}={word!r})" for name, key, word in spoken() if (name, key, word) not in seen]
     assert not never, f"options that nobody drew: {never}"
 
 
 @cache
 def compositions(many: int, seed: int) -> list[Method]:
-    """Parts that were drawn less often are likelier, so that all have their turn."""
+    """Parts that were drawn less often are likelier, so that all have their turn.
+
+    A pair of slots that few parts fill, or a word that few options take, may never come: sums that have it then stand
+    for the last ones.
+    """
     draw, found, seen = random.Random(seed), dict[Method, None](), Counter[Any]()
     names = sorted(REGISTRY)
     while len(found) < many:
@@ -115,4 +148,10 @@ def compositions(many: int, seed: int) -> list[Method]:
             found[method] = None
             seen.update(p.name for p in parts)
             seen.update((p.name, key, value) for p in parts for key, value in p.options().items())
-    return list(found)
+    drawn = list(found)
+    met = set[tuple[str, str]]().union(*(pairs(method) for method in drawn))
+    rare = [draw.choice(possible()[pair]) for pair in sorted(possible().keys() - met)]
+    for name, key, word in spoken():
+        if not seen[name, key, word]:
+            rare.append(next(m for m in (worded(method, name, key, word) for method in drawn) if m))
+    return drawn[: many - len(rare)] + rare

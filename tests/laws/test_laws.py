@@ -21,6 +21,7 @@ STAGES = {
     "specpert": "sam + specpert", "gcpert": "sam + gcpert", "l2pert": "sam + l2pert",
     "coordclip": "sam + coordclip(c=1.0)", "sized": "dyn + sized", "clip": "clip(max=0.1)", "server": "server(lr=0.5)",
     "law": "law(epochs=2)",
+    "local_adam": "local_adam(eps=0.001)",  # a larger eps: Adam's own turns rounding into whole steps
 }  # fmt: skip
 # Options that change which lines of a part run.
 FORMS = [
@@ -29,6 +30,8 @@ FORMS = [
     "gc(per='live')", "gc(per='tensor', match='model')", "l2(form='unit')", "scaffold(option='I')",
     "awa(keep=True, init='log', distance='euc', gamma=0.9)", "gh(keep='length')", "gh(test_on='original')",
     "adam(rule='yogi')", "eve(predict='last')", "freeze(mode='discard')", "sol(form='distance', adaptive=True)",
+    "specgrad(r=0.2, kind='block', short='shrink')", "specgrad(r=0.2, kind='lap', pad='zero', short='shrink')",
+    "specgrad(r=0.2, order='random_client')", "dyn(mean_n=9) + scaffold(mean_n=9)", "scaffold(scale=0.1)",
     "univar(estimator='unbiased', self_pairs=True)", "lesam(mode='last_update')",
 ]  # fmt: skip
 

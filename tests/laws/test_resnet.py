@@ -10,7 +10,7 @@ from holdfast.method import Method
 from holdfast.presets import PRESETS
 from holdfast.text import parse
 
-COUNT, LEAST, SEED, ROUNDS = 300, 10, 20240802, 2
+COUNT, LEAST, SEED, ROUNDS = 300, 10, 20240807, 2
 
 # ML 2.2 and MS 1.2: what the five papers run.
 PAPERS = [
@@ -18,6 +18,7 @@ PAPERS = [
     "per + sam + specpert", "dyn + specgrad", "specgrad", "prox + specgrad", "scaffold + specgrad", "awa + specgrad",
     "specgrad(kind='lap') + scaffold", "specgrad(kind='gauss') + scaffold", "specgrad(kind='fft2')", "gh", "prox + gh",
     "nova + gh", "decorr + gh", "univar", "univar(lam=0.0)", "univar(mu=0.0)", "eve",
+    "nova + gh + momentum",  # FedGH's own setting has local momentum
 ]  # fmt: skip
 
 

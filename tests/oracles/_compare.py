@@ -25,7 +25,8 @@ CURVES, CENTRES = DRAW.uniform(0.5, 2.0, (CLIENTS, SIZE)), 2 * DRAW.normal(size=
 BEGIN = DRAW.normal(size=SIZE)
 SIZES, STEPS = [3.0, 1.0, 5.0, 2.0, 4.0, 1.0], [3, 5, 1, 4, 2, 6]
 COHORTS = [[0, 1, 2], [2], [1, 3], [0, 2, 4, 5], [5, 1]]
-PROBLEM = {"rounds": ROUNDS, "steps": STEPS, "lr": 0.07, "sizes": SIZES, "cohort": COHORTS}
+RATES = [0.07, 0.06, 0.055, 0.04, 0.03, 0.02]  # so that a division by another round's is seen
+PROBLEM = {"rounds": ROUNDS, "steps": STEPS, "lr": RATES, "sizes": SIZES, "cohort": COHORTS}
 
 
 def compare(text, oracle, options, engine, shape=None, given=None, plain="fedavg", curves=CURVES, **problem):

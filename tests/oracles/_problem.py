@@ -23,3 +23,8 @@ def participation(a, steps, cohort, sizes):
     n = np.ones(clients) if sizes is None else np.asarray(sizes, dtype=float)
     cohorts = [list(range(clients))] if cohort is None else cohort
     return K, n, [[int(k) for k in S if n[k] > 0] for S in cohorts]
+
+
+def rates(lr, rounds):
+    """The local learning rate of every round: one number for all, or a list."""
+    return np.broadcast_to(np.asarray(lr, dtype=float), rounds) if np.ndim(lr) == 0 else np.asarray(lr, dtype=float)

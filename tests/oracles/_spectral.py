@@ -22,12 +22,43 @@ def without(v, bins):
     return np.fft.irfft(spectrum, n=len(v))
 
 
-def minus_smooth(v, kernel):
-    """v - Smooth(v), circular; a tensor shorter than the kernel passes (ML 7.4)."""
-    if len(v) < len(kernel):
-        return v
+def entry(v, i, pad):
+    """Entry i of a vector that goes on beyond its ends; None where nothing is (ML 7.4)."""
+    n = len(v)
+    if 0 <= i < n or pad == "circular":
+        return v[i % n]
+    if pad == "zero":
+        return None
+    if pad == "replicate":
+        return v[0] if i < 0 else v[-1]
+    while not 0 <= i < n:  # reflect: the end itself stands once
+        i = -i if i < 0 else 2 * (n - 1) - i
+    return v[i]
+
+
+def minus_smooth(v, kernel, pad="circular", short="skip"):
+    """v - Smooth(v); a tensor shorter than the kernel passes, or takes as much of its middle as it holds (ML 7.4)."""
     half = len(kernel) // 2
-    return v - sum(weight * np.roll(v, j) for j, weight in zip(range(-half, half + 1), kernel, strict=True))
+    if len(v) < len(kernel):
+        if short == "skip" or len(v) < 3:
+            return v
+        half = (len(v) - 1) // 2
+        kernel = kernel[len(kernel) // 2 - half : len(kernel) // 2 + half + 1]
+    out = np.empty_like(v)
+    for i in range(len(v)):
+        seen = [(weight, entry(v, i + j, pad)) for j, weight in zip(range(-half, half + 1), kernel, strict=True)]
+        seen = [(weight, x) for weight, x in seen if x is not None]  # what is not there does not count
+        out[i] = v[i] - sum(weight * x for weight, x in seen) / sum(weight for weight, _ in seen)
+    return out
+
+
+def minus_blocks(v, W, short="skip"):
+    """LAP-D's other reading: less the mean of each block of W entries; the last block may be shorter (ML 7.4)."""
+    if len(v) < W:
+        if short == "skip" or len(v) < 3:
+            return v
+        W = 2 * ((len(v) - 1) // 2) + 1
+    return np.concatenate([v[i : i + W] - v[i : i + W].mean() for i in range(0, len(v), W)])
 
 
 def box(r, width=0.0):
@@ -86,15 +117,18 @@ def matched(after, before, match):
 def specgrad(
     tensors, r=0.05, kind="fft", band="low", order="natural", scope="all", match="none", width=0.0,
     min_bins: Any = "auto", on_1x1="skip", removed: Any = None, shuffled: Any = None, names: Any = None,
+    pad="circular", short="skip",
 ):  # fmt: skip
     """`removed`: the bins of each tensor for band random and fresh; `shuffled`: its permutation for order random."""
     least = (1 if kind == "fft2" else 0) if min_bins == "auto" else min_bins
 
     def flat(v, i):
         if kind == "lap":
-            return minus_smooth(v, box(r, width))
+            return minus_smooth(v, box(r, width), pad, short)
+        if kind == "block":
+            return minus_blocks(v, int(width) if width > 0 else len(box(r)), short)
         if kind == "gauss":
-            return minus_smooth(v, bell(r, width))
+            return minus_smooth(v, bell(r, width), pad, short)
         return without(v, removed_bins(len(v), r, band, least) if removed is None else removed[i])
 
     def one(v, i):

@@ -4,7 +4,7 @@
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def trajectory(
@@ -12,6 +12,7 @@ def trajectory(
     adam_lr=0.1, beta1=0.9, beta2=0.99, tau=1e-3, v0="tau2", bias_correction=False, rule="adam",
 ):  # fmt: skip
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     w, path = w0, []
     m = np.zeros_like(w0)
     v = np.full_like(w0, tau**2 if v0 == "tau2" else 0.0)
@@ -21,7 +22,7 @@ def trajectory(
         for k in S:
             x = w
             for _ in range(K[k]):
-                x = x - lr * grad(a[k], b[k], x)
+                x = x - lr[t] * grad(a[k], b[k], x)
             delta = delta + n[k] / n[S].sum() * (x - w)
         m = beta1 * m + (1 - beta1) * delta
         if rule == "adagrad":

@@ -4,7 +4,7 @@ One Adam step a round on the logits, per client id; the weights used are those b
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def softmax(T):
@@ -29,6 +29,7 @@ def trajectory(
     awa_lr=0.001, init="fraction", distance="cos", keep=False, gamma=1.0,
 ):  # fmt: skip
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     N = len(a)
     w, path = w0, []
     T, known = np.zeros(N), np.zeros(N, dtype=bool)
@@ -40,7 +41,7 @@ def trajectory(
         for k in S:
             x = w
             for _ in range(K[k]):
-                x = x - lr * grad(a[k], b[k], x)
+                x = x - lr[t] * grad(a[k], b[k], x)
             models.append(x)
             if not known[k]:  # n_k/N by MS 12.2
                 share = n[k] / total

@@ -4,7 +4,7 @@ State that a method does not move stays zero, so that its term vanishes. `alpha`
 """
 
 import numpy as np
-from _problem import clip, grad, participation
+from _problem import clip, grad, participation, rates
 
 SAM, DYN = ("fedsam", "mofedsam", "fedgamma", "fedspeed", "fedsmoo"), ("feddyn", "fedspeed", "fedsmoo")
 
@@ -14,6 +14,7 @@ def trajectory(
     name, max=1.0, scope="official", wd=0.01, mu=0.1, alpha=0.1, rho=0.1, eps=1e-7, form="paper",
 ):  # fmt: skip
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     cm = name in ("fedcm", "mofedsam")
     A = mu if name == "fedprox" else alpha if name in DYN else 0.0  # ML 2.1: the term A (x - w^t)
     c, D, s = np.zeros_like(w0), np.zeros_like(w0), np.zeros_like(w0)
@@ -39,14 +40,14 @@ def trajectory(
                     u = clip(data + bias + A * (x - w), max)
                 else:  # data_only
                     u = clip(data, max) + bias + A * (x - w)
-                x = x - lr * (u + wd * x)
-            new = ci[k] - c - (x - w) / (K[k] * lr) if name in ("scaffold", "fedgamma") else ci[k]
+                x = x - lr[t] * (u + wd * x)
+            new = ci[k] - c - (x - w) / (K[k] * lr[t]) if name in ("scaffold", "fedgamma") else ci[k]
             dc, ci[k] = dc + new - ci[k], new
             h[k] = h[k] + (x - w if name in DYN else 0.0)
             sent = sent + (dual[k] - e if form == "paper" else dual[k]) / len(S)
             delta, K_mean = delta + p * (x - w), K_mean + p * K[k]
         w, c = w + delta + h.mean(axis=0), c + dc / len(a)
-        D = -delta / (K_mean * lr) if cm else D
+        D = -delta / (K_mean * lr[t]) if cm else D
         s = rho * sent / (np.linalg.norm(sent) + eps) if name == "fedsmoo" else s
         path.append(w)
     return np.array(path)

@@ -4,11 +4,12 @@ form "unscaled": FedLESAM's copy, which leaves the local gradient as it is (ML 1
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, alpha=0.1, form="paper"):
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     w, path = w0, []
     weight = alpha if form == "paper" else 1.0
     D = np.zeros_like(w0)  # points along +gradient
@@ -19,10 +20,10 @@ def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, alpha=0.
             p = n[k] / n[S].sum()
             x = w
             for _ in range(K[k]):
-                x = x - lr * (weight * grad(a[k], b[k], x) + (1 - alpha) * D)  # alpha weighs the local gradient
+                x = x - lr[t] * (weight * grad(a[k], b[k], x) + (1 - alpha) * D)  # alpha weighs the local gradient
             delta = delta + p * (x - w)
             K_mean = K_mean + p * K[k]
         w = w + delta
-        D = -delta / (K_mean * lr)  # decisions 9: D = -delta / (sum_k p_k K_k eta)
+        D = -delta / (K_mean * lr[t])  # decisions 9: D = -delta / (sum_k p_k K_k eta)
         path.append(w)
     return np.array(path)

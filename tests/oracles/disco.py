@@ -4,7 +4,7 @@ The method's own a and b are `pull` and `lift` here, because a and b are the pro
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def distance(counts, metric):
@@ -29,6 +29,7 @@ def trajectory(
     a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, classes, pull=0.5, lift=0.1, metric="kl"
 ):  # fmt: skip
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     classes = np.asarray(classes, dtype=float)
     w, path = w0, []
     for t in range(rounds):
@@ -38,7 +39,7 @@ def trajectory(
         for k, p_k in zip(S, p, strict=True):
             x = w
             for _ in range(K[k]):
-                x = x - lr * grad(a[k], b[k], x)
+                x = x - lr[t] * grad(a[k], b[k], x)
             delta = delta + p_k * (x - w)
         w = w + delta
         path.append(w)

@@ -5,7 +5,7 @@ predict (AD A18) "none": no look-ahead and no filter, FedAvg; "last": ahead alon
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def trajectory(
@@ -13,6 +13,7 @@ def trajectory(
     q_mode="innovation", r_mean="weighted", count_empty=False, predict="momentum",
 ):  # fmt: skip
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     called = [len(S) for S in cohort] if cohort else [len(a)]
     d = len(w0)
     w, path = w0, []
@@ -26,7 +27,7 @@ def trajectory(
         for k in S:
             x = cast
             for _ in range(K[k]):
-                x = x - lr * grad(a[k], b[k], x)
+                x = x - lr[t] * grad(a[k], b[k], x)
             Delta[k] = cast - x  # to be subtracted
         mean = sum(n[k] / n[S].sum() * Delta[k] for k in S)  # observe
         centre = mean if r_mean == "weighted" else sum(Delta[k] for k in S) / m

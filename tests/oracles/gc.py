@@ -4,11 +4,12 @@
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, shape=None):
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     w, path = w0, []
     for t in range(rounds):
         S = cohorts[t % len(cohorts)]
@@ -20,7 +21,7 @@ def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, shape=No
                 if shape is not None and len(shape) > 1:
                     rows = g.reshape(shape[0], -1)  # row-major: one row an output channel
                     g = (rows - rows.mean(axis=1, keepdims=True)).reshape(-1)
-                x = x - lr * g
+                x = x - lr[t] * g
             delta = delta + n[k] / n[S].sum() * (x - w)
         w = w + delta
         path.append(w)

@@ -6,7 +6,7 @@ keep "length": FedAvg's mean made as long as FedGH's; "direction": FedGH's mean 
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def along(v, length):
@@ -19,6 +19,7 @@ def trajectory(
     a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, order=None, test_on="running", keep="both"
 ):  # fmt: skip
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     w, path = w0, []
     for t in range(rounds):
         S = cohorts[t % len(cohorts)]
@@ -26,7 +27,7 @@ def trajectory(
         for k in S:
             x = w
             for _ in range(K[k]):
-                x = x - lr * grad(a[k], b[k], x)
+                x = x - lr[t] * grad(a[k], b[k], x)
             u[k] = x - w
         delta = np.zeros_like(w0)
         for k in S:

@@ -6,11 +6,12 @@ sum_j |v_j|; here there is one tensor.
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, rho=0.1, mode="paper"):
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     w, path = w0, []
     received = [None] * len(a)  # w_k_old, none before the first participation
     previous = None  # w^{t-1}, none in round 1
@@ -26,7 +27,7 @@ def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, rho=0.1,
                 e = np.full_like(w0, rho * np.sign(v[0]))
             x = w
             for _ in range(K[k]):
-                x = x - lr * grad(a[k], b[k], x + e)  # ML 5.11: a single gradient
+                x = x - lr[t] * grad(a[k], b[k], x + e)  # ML 5.11: a single gradient
             received[k] = w  # ML 5.11, client end
             delta = delta + n[k] / n[S].sum() * (x - w)
         previous = w

@@ -1,7 +1,7 @@
 """FedLWS: Shi et al., ICLR 2025; MS 12.3, by its letters. A quadratic's one tensor is one bucket."""
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def gamma(w, mean, updates, beta, low, high):
@@ -27,6 +27,7 @@ def trajectory(
     a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, beta=0.03, low=0.01, high=0.2
 ):  # fmt: skip
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     w, path = w0, []
     for t in range(rounds):
         S = cohorts[t % len(cohorts)]
@@ -34,7 +35,7 @@ def trajectory(
         for k in S:
             x = w
             for _ in range(K[k]):
-                x = x - lr * grad(a[k], b[k], x)
+                x = x - lr[t] * grad(a[k], b[k], x)
             updates.append(x - w)
         mean = w + n[S] @ np.array(updates) / n[S].sum()
         w = gamma(w, mean, updates, beta, low, high) * mean

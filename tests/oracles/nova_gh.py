@@ -1,11 +1,12 @@
 """FedNova + FedGH: projection (MS 7, algorithm 1), then normalisation (MS 6); the two commute (MS 1.3)."""
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, order=None):
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     w, path = w0, []
     for t in range(rounds):
         S = [k for k in cohorts[t % len(cohorts)] if K[k] > 0]
@@ -13,7 +14,7 @@ def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, order=No
         for k in S:
             x = w
             for _ in range(K[k]):
-                x = x - lr * grad(a[k], b[k], x)
+                x = x - lr[t] * grad(a[k], b[k], x)
             u[k] = x - w
         tau_eff, d = 0.0, np.zeros_like(w0)
         for k in S:

@@ -5,7 +5,7 @@ order(t, k, others) -> the other clients of round t (from 0) in the order in whi
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def projected(u, form="paper", order=lambda k, others: others):
@@ -23,6 +23,7 @@ def projected(u, form="paper", order=lambda k, others: others):
 
 def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, form="paper", order=None):
     K, _, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     w, path = w0, []
     for t in range(rounds):
         S = cohorts[t % len(cohorts)]
@@ -30,7 +31,7 @@ def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, form="pa
         for k in S:
             x = w
             for _ in range(K[k]):
-                x = x - lr * grad(a[k], b[k], x)
+                x = x - lr[t] * grad(a[k], b[k], x)
             u[k] = x - w
         chosen = (lambda k, others, t=t: order(t, k, others)) if order else (lambda k, others: others)
         w = w + sum(projected(u, form, chosen).values())  # line 11

@@ -5,7 +5,7 @@ removed: as in filtered.py.
 
 import numpy as np
 from _controls import coordclip, gc, l2pert
-from _problem import grad, participation
+from _problem import grad, participation, rates
 from _spectral import specgrad
 
 FILTERS = {"specpert": specgrad, "gcpert": gc, "l2pert": l2pert, "coordclip": coordclip}
@@ -16,6 +16,7 @@ def trajectory(
     name="specpert", shape=None, rho=0.1, eps=1e-7, removed=None, **options,
 ):  # fmt: skip
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
 
     def change(e, *when):
         bins = removed(*when) if callable(removed) else removed
@@ -31,7 +32,7 @@ def trajectory(
             for i in range(K[k]):
                 g = grad(a[k], b[k], x)
                 e = change(rho * g / (np.linalg.norm(g) + eps), t, k, i)  # after the division: the radius shrinks
-                x = x - lr * grad(a[k], b[k], x + e)
+                x = x - lr[t] * grad(a[k], b[k], x + e)
             delta = delta + n[k] / n[S].sum() * (x - w)
         w = w + delta
         path.append(w)

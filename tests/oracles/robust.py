@@ -5,7 +5,7 @@ Sizes do not weigh. Krum: the `m` updates with the least sum of squared distance
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def median(u):
@@ -29,13 +29,14 @@ def krum(u, f=1, m=1):
 
 def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, rule="median", **options):
     K, _, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     w, path = w0, []
     for t in range(rounds):
         updates = []
         for k in sorted(cohorts[t % len(cohorts)]):
             x = w
             for _ in range(K[k]):
-                x = x - lr * grad(a[k], b[k], x)
+                x = x - lr[t] * grad(a[k], b[k], x)
             updates.append(x - w)
         w = w + {"median": median, "trimmed": trimmed, "krum": krum}[rule](np.array(updates), **options)
         path.append(w)

@@ -1,11 +1,12 @@
 """SpecGradFilter on SCAFFOLD II: the filter touches the data gradient only; ML 6.2, 2.2 (last row), 5.3."""
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, r=0.05):
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     N, d = len(a), len(w0)
     low = int(np.floor(r * (d // 2 + 1)))
     w, path = w0, []
@@ -18,8 +19,8 @@ def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, r=0.05):
             for _ in range(K[k]):
                 spectrum = np.fft.rfft(grad(a[k], b[k], x))
                 spectrum[:low] = 0
-                x = x - lr * (np.fft.irfft(spectrum, n=d) + c - ci[k])  # the variates unfiltered
-            new = ci[k] - c - (x - w) / (K[k] * lr)
+                x = x - lr[t] * (np.fft.irfft(spectrum, n=d) + c - ci[k])  # the variates unfiltered
+            new = ci[k] - c - (x - w) / (K[k] * lr[t])
             delta = delta + n[k] / n[S].sum() * (x - w)
             dc = dc + new - ci[k]
             ci[k] = new

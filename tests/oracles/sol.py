@@ -4,13 +4,14 @@ adaptive: e times |w - w^t|, which is scaled to length 1 along the tensor's firs
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def trajectory(
     a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, rho=1.0, floor=1e-6, adaptive=False, shape=None
 ):  # fmt: skip
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     w, path = w0, []
     for t in range(rounds):
         S = cohorts[t % len(cohorts)]
@@ -26,7 +27,7 @@ def trajectory(
                     away = np.abs(v).reshape(shape or v.shape)
                     columns = np.sqrt((away**2).sum(axis=0, keepdims=True))
                     e = e * (away / np.maximum(columns, 1e-12)).reshape(-1)
-                x = x - lr * grad(a[k], b[k], x + e)  # the gradient of the data loss at w + e
+                x = x - lr[t] * grad(a[k], b[k], x + e)  # the gradient of the data loss at w + e
             delta = delta + n[k] / n[S].sum() * (x - w)
         w = w + delta
         path.append(w)

@@ -4,7 +4,13 @@ import _controls
 import _spectral
 import numpy as np
 import pytest
-from _compare import applied
+import torch
+from _compare import CLIENTS, COHORTS, ROUNDS, SIZE, applied, compare
+
+from holdfast import noise, spectrum
+from holdfast.data.plan import keys
+from holdfast.models.zoo import build
+from holdfast.task import Task
 
 RNG = np.random.default_rng(11)
 SHAPES = {  # a small network: stem, block with a norm, 1x1 shortcut, a kernel of even sides, classifier
@@ -78,6 +84,7 @@ def test_two_dimensions():
     assert np.abs(spectrum[..., 1, 1]).min() > 1e-6
 
 
+PADS = ("reflect", "replicate", "zero")
 ORACLES = {
     "specgrad": _spectral.specgrad, "specpert": _spectral.specgrad, "gc": _controls.gc, "gcpert": _controls.gc,
     "l2": _controls.l2, "l2pert": _controls.l2pert, "coordclip": _controls.coordclip,
@@ -91,10 +98,19 @@ CASES = {
         {"r": 0.2, "order": "1230", "kind": "lap"}, {"r": 0.2, "kind": "fft2"}, {"r": 0.4, "kind": "fft2"},
         {"r": 0.4, "kind": "fft2", "on_1x1": "zero", "match": "tensor"},
         {"r": 0.4, "kind": "fft2", "on_1x1": "hp1d"}, {"r": 0.1, "kind": "fft2", "min_bins": 0},
+        *({"r": 0.2, "kind": kind, "pad": pad} for kind in ("lap", "gauss") for pad in PADS),
+        {"kind": "lap", "width": 31.0, "short": "shrink"},
+        {"kind": "lap", "width": 9.0, "short": "shrink", "pad": "zero"},
+        {"kind": "gauss", "width": 9.0, "short": "shrink", "pad": "reflect"}, {"r": 0.2, "kind": "block"},
+        {"kind": "block", "width": 4.0}, {"kind": "block", "width": 30.0, "short": "shrink", "match": "tensor"},
+        {"kind": "block", "r": 0.3, "order": "1230"},
         {"r": 0.2, "scope": "matrix"}, {"r": 0.2, "scope": "conv", "match": "model"},
         {"r": 0.2, "scope": "linear"}, {"r": 0.2, "scope": "stem,fc"}, {"r": 0.2, "scope": "norm"},
     ],
-    "specpert": [{"r": 0.2}, {"r": 0.2, "band": "high", "match": "tensor"}, {"r": 0.2, "match": "model"}],
+    "specpert": [
+        {"r": 0.2}, {"r": 0.2, "band": "high", "match": "tensor"}, {"r": 0.2, "match": "model"},
+        {"r": 0.1, "min_bins": 1}, {"r": 0.2, "scope": "matrix"}, {"r": 0.2, "scope": "stem,fc", "match": "model"},
+    ],
     "gc": [{}, {"per": "kernel"}, {"per": "tensor"}, {"per": "live"}, {"per": "live", "match": "tensor"},
            {"per": "kernel", "match": "model"}],
     "gcpert": [{}, {"per": "live"}, {"per": "tensor", "match": "model"}],
@@ -124,11 +140,31 @@ def test_zeros_stay_zeros(name):
         assert not got.any()
 
 
-def test_private_tensors_are_not_filtered():
-    """MS 11.2: the filter works within the shared representation."""
-    got = applied("sam + specpert(r=0.2)", TENSORS, NAMES, private=("fc.weight", "fc.bias"))
-    for name, v, before, after in zip(NAMES, got, TENSORS, _spectral.specgrad(TENSORS, r=0.2), strict=True):
-        np.testing.assert_allclose(v, before if name.startswith("fc") else after, atol=1e-12)
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("specpert", {"r": 0.2}), ("specpert", {"r": 0.2, "match": "model"}), ("gcpert", {}), ("l2pert", {"r": 0.2}),
+        ("gcpert", {"per": "tensor", "match": "model"}), ("l2pert", {"form": "cap", "max": 2.0}),
+        ("coordclip", {"c": 0.9}), ("coordclip", {"c": 1.2, "per": "model"}),
+    ],
+)  # fmt: skip
+def test_private_tensors_are_not_filtered(name, options):
+    """MS 11.2: FedFFT beside FedPer works within the shared representation, and so do its controls."""
+    got = applied(written(name, options), TENSORS, NAMES, private=("fc.weight", "fc.bias"))
+    shared = [v for name, v in zip(NAMES, TENSORS, strict=True) if not name.startswith("fc")]
+    after = dict(zip((n for n in NAMES if not n.startswith("fc")), ORACLES[name](shared, **options), strict=True))
+    for name, v, before in zip(NAMES, got, TENSORS, strict=True):
+        np.testing.assert_allclose(v, after.get(name, before), atol=1e-12)
+
+
+@pytest.mark.parametrize("filter", ["specgrad", "sam + specpert"])
+def test_random_bins_differ_from_tensor_to_tensor(filter):
+    """One draw for all would take the same bins out of tensors of one size."""
+    for band in ("random", "fresh"):
+        impulses = [np.eye(40)[0]] * 6
+        left = [np.fft.rfft(v) for v in applied(f"{filter}(r=0.3, band='{band}')", impulses)]
+        gone = {tuple(np.flatnonzero(np.abs(v) < 1e-9)) for v in left}
+        assert len(gone) == 6 and {len(bins) for bins in gone} == {6}  # floor(.3 * 21)
 
 
 def positions(low, d):
@@ -140,6 +176,19 @@ def positions(low, d):
         if (abs(place[i] - 1) % d) != apart[beside][i]:
             place[i] = d - place[i]
     return place % d
+
+
+def test_the_filter_on_the_transformer_of_the_zoo():
+    """ML 7.3: only the patch embedding of the ViT that FedFFT runs, its weight with k = floor(.05 L); not its bias."""
+    layout = Task.of(build("vit", {"patch": 4, "size": 32}, (3, 32, 32), 10, 0)).layout
+    arrays = [RNG.normal(size=shape) for shape in layout.shapes]
+    patches = [name for name in layout.names if "patch" in name]
+    assert sorted(name.rpartition(".")[2] for name in patches) == ["bias", "weight"]
+    expected = _spectral.specgrad(arrays, r=0.05, scope="patch", names=layout.names)
+    got = applied("specgrad(scope='patch')", arrays, layout.names)
+    for name, before, after, wanted in zip(layout.names, arrays, got, expected, strict=True):
+        np.testing.assert_allclose(after, wanted, atol=1e-11)
+        assert np.array_equal(before, after) == (name not in patches)
 
 
 @pytest.mark.parametrize("draw", [0, 5])
@@ -156,3 +205,19 @@ def test_random_order(draw):
     expected = _spectral.specgrad([v.reshape(shape)], r=0.25, order="random", shuffled=[np.argsort(place)])[0]
     np.testing.assert_allclose(got[0], expected, atol=1e-12)
     np.testing.assert_allclose(got[1], _spectral.specgrad([v.reshape(4, 4)], r=0.25)[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ["loop", "batched"])
+def test_an_order_for_each_client(engine):
+    """AD A16: or each client its own, fixed over rounds. Whose comes first is drawn; what it does is the oracle's."""
+    shape = (2, 1, 2, 2)
+    first = {k: next(t for t in range(ROUNDS) if k in COHORTS[t % len(COHORTS)]) for k in range(CLIENTS)}
+
+    def shuffled(t, k, i):
+        key = noise.fold(keys(0, first[k], torch.tensor(k)), noise.tag("specgrad"), 0) & 0xFFFFFF
+        return spectrum.shuffled(noise.fold(key, 0), SIZE).numpy()
+
+    orders = {tuple(shuffled(0, k, 0)) for k in range(CLIENTS)}
+    assert len(orders) == CLIENTS
+    options = {"r": 0.45, "order": "random", "shape": shape, "shuffled": shuffled}
+    compare("specgrad(r=0.45, order='random_client')", "filtered", options, engine, shape=shape)

@@ -46,6 +46,12 @@ SAME: dict[str, tuple] = {  # text: (oracle, its options, what else `compare` ge
     "gloss": ("gloss", {}),
     "gloss(rho_g=0.3, beta=4.0, form='code')": ("gloss", {"rho": 0.3, "beta": 4.0, "form": "code"}),
     "gloss(rho_g=0.3, rho0=0.02, warm=4)": ("gloss", {"rho": 0.3, "rho0": 0.02, "warm": 4}),
+    "gloss(rho_g=0.3, rho0=0.02, warm=3, schedule='released', rho_l=0.2)": (
+        "gloss", {"rho": 0.3, "rho0": 0.02, "warm": 3, "schedule": "released", "rho_l": 0.2},
+    ),
+    "gloss(rho_g=0.01, warm=2, schedule='released', rho_l=0.2) + sam(rho=0.2)": (
+        "gloss", {"rho": 0.01, "warm": 2, "schedule": "released", "rho_l": 0.2, "rho_local": 0.2},
+    ),
     "gloss(rho_g=0.2) + sam(rho=0.15)": ("gloss", {"rho": 0.2, "rho_local": 0.15}),
     "fedgloss": ("gloss", {"rho_local": 0.1}),
     "sol(form='distance')": ("sol", {}),
@@ -77,6 +83,14 @@ SAME: dict[str, tuple] = {  # text: (oracle, its options, what else `compare` ge
     "law(lr=0.05, form='quad')": (
         "law", {"law_lr": 0.05, "form": "quad"}, {"given": PROXY},
     ),
+    "law(lr=0.05, form='quad', start='uniform')": (
+        "law", {"law_lr": 0.05, "form": "quad", "start": "uniform"}, {"given": PROXY},
+    ),
+    "law(lr=0.05, swa=True)": ("law", {"law_lr": 0.05, "swa": True}, {"given": PROXY}),
+    "law(form='quad', start='uniform', swa=True, epochs=44)": (  # past the end of the annealing
+        "law", {"form": "quad", "start": "uniform", "swa": True, "epochs": 44}, {"given": PROXY},
+    ),
+    "law(swa=True, epochs=12)": ("law", {"swa": True, "epochs": 12}, {"given": PROXY}),  # no weights to average
     "pcgrad(form='code')": ("pcgrad", {"form": "code"}, WIDE),
     "median": ("robust", {}, WIDE),
     "trimmed(beta=0.3)": ("robust", {"rule": "trimmed", "beta": 0.3}, WIDE),

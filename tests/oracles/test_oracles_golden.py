@@ -148,6 +148,25 @@ def test_momentum():
         assert abs(w[0, 0] + 0.1 * factor) < 1e-6
 
 
+def test_local_adam_is_torch():
+    torch = pytest.importorskip("torch")
+    a, b, w0 = (torch.tensor(x, dtype=torch.float64) for x in (golden.A, golden.B, golden.W0))
+    w, options = w0.clone(), {"betas": (0.8, 0.9), "eps": 1e-4, "weight_decay": 0.01}
+    for _ in range(3):
+        ends = []
+        for k in range(2):
+            x = w.clone().requires_grad_()
+            adam = torch.optim.Adam([x], lr=0.1, **options)
+            for _ in range(5):
+                adam.zero_grad()
+                (0.5 * a[k] * (x - b[k]) ** 2).sum().backward()
+                adam.step()
+            ends.append(x.detach())
+        w = (ends[0] + ends[1]) / 2
+    path = run("local_adam", beta1=0.8, beta2=0.9, eps=1e-4, wd=0.01)
+    np.testing.assert_allclose(path[-1], w.numpy(), rtol=0, atol=1e-12)
+
+
 def test_momentum_is_torch():
     torch = pytest.importorskip("torch")
     a, b, w0 = (torch.tensor(x, dtype=torch.float64) for x in (golden.A, golden.B, golden.W0))

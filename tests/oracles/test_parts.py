@@ -5,8 +5,8 @@ import math
 import golden
 import numpy as np
 import pytest
-from _compare import P8, compare, drawn
-from _run import rows
+from _compare import P8, SIZES, compare, drawn
+from _run import HALF, rows
 
 from holdfast.testing import trajectory
 
@@ -19,6 +19,13 @@ def test_golden_rows(name, engine):
     row = ROWS[name]
     path = trajectory(row["text"], *P8, rounds=3, steps=row["steps"], lr=golden.LR, sizes=row["sizes"], engine=engine)
     rows(path.numpy(), row["rows"])
+
+
+@pytest.mark.parametrize("name", golden.CLIPPED_NORMS)
+def test_golden_norms(name):
+    """methods-local 8.3, last line: of `prox_inside` the norm after round 3 is all that is printed."""
+    path = trajectory(ROWS[name]["text"], *P8, rounds=3, steps=5, lr=golden.LR)
+    assert abs(float(path[2].norm()) - golden.CLIPPED_NORMS[name]) < HALF
 
 
 @pytest.mark.parametrize("name", golden.LIMITS)
@@ -51,11 +58,17 @@ def test_corrections_reach_the_optimum(text):
     assert np.linalg.norm(w.numpy() - golden.OPTIMUM) < 1e-10
 
 
+MEAN = sum(SIZES) / len(SIZES)  # what the codes of FedDyn and FedDC call n/N
 SAME: dict[str, tuple[str, dict]] = {
     "fedavg": ("fedavg", {}),
     "prox(mu=0.3)": ("prox", {"mu": 0.3}),
     "scaffold": ("scaffold", {}),
     "dyn(alpha=0.2)": ("dyn", {"alpha": 0.2}),
+    f"dyn(mean_n={MEAN})": ("dyn", {"code": True}),
+    f"dyn(mean_n={MEAN}) + scaffold(mean_n={MEAN})": ("feddc", {"code": True}),
+    f"scaffold(mean_n={MEAN}, code='feddyn') + uniform": ("scaffold", {"code": True}),
+    "scaffold(scale=0.1)": ("scaffold", {"scale": 0.1}),
+    "lesam + scaffold(scale=0.1)": ("fedlesam_s", {"scale": 0.1}),
     "cm(alpha=0.3)": ("cm", {"alpha": 0.3}),
     "sam(rho=0.2)": ("sam", {"rho": 0.2}),
     "asam(rho=0.4, eta=0.05)": ("asam", {"rho": 0.4, "eta": 0.05}),
@@ -75,6 +88,10 @@ SAME: dict[str, tuple[str, dict]] = {
     "adam(v0='zero', bias_correction=True)": ("adam", {"v0": "zero", "bias_correction": True}),
     "wd(wd=0.05)": ("wd", {"wd": 0.05}),
     "momentum(beta=0.8)": ("momentum", {"beta": 0.8}),
+    "local_adam": ("local_adam", {}),
+    "local_adam(beta1=0.5, beta2=0.9, eps=0.001) + wd(wd=0.05)": (
+        "local_adam", {"beta1": 0.5, "beta2": 0.9, "eps": 1e-3, "wd": 0.05},
+    ),
     "uniform": ("uniform", {}),
     "server(lr=0.7)": ("server", {"server_lr": 0.7}),
     "prox(mu=0.3) + clip(max=1.0)": ("clip", {"mu": 0.3, "max": 1.0, "scope": "official"}),
@@ -89,11 +106,12 @@ SAME: dict[str, tuple[str, dict]] = {
     "fedfft_s(r=0.45)": ("fedfft_s", {"r": 0.45}),
     "fedfft_d(r=0.45)": ("fedfft_d", {"r": 0.45}),
     "nova + momentum": ("nova_momentum", {}),
+    "nova + momentum(beta=0.5)": ("nova_momentum", {"beta": 0.5}),
     "scaffold + momentum(beta=0.5)": ("scaffold_momentum", {"beta": 0.5}),
     "prox + specgrad(r=0.45)": ("sgf_prox", {"r": 0.45}),
     "scaffold + specgrad(r=0.45)": ("sgf_scaffold", {"r": 0.45}),
     "dyn + specgrad(r=0.45)": ("sgf_dyn", {"r": 0.45}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("engine", ["loop", "batched"])

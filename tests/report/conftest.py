@@ -48,7 +48,7 @@ def make(tmp_path: Path) -> Make:
     def made(
         name: str = "a/0", scores: Any = (0.5, 0.7, 0.6), metric: str = "accuracy", rows: Any = None,
         counts: Any = None, hash: str = "ab" * 32, split_seed: int | None = None, sheet: Any = None,
-        facts: Any = None, **run: Any,
+        facts: Any = None, measures: Any = None, **run: Any,
     ) -> Path:  # fmt: skip
         folder = tmp_path / name
         folder.mkdir(parents=True)
@@ -66,6 +66,7 @@ def make(tmp_path: Path) -> Make:
         held = [int(hash[:2], 16)]  # one client with one sample: the split differs where `hash` does
         own = hashlib.sha256(struct.pack("<3q", 1, 1, *held)).hexdigest()
         split = {"text": asked["split"], "seed": seed, "hash": own, "samples": 1, "clients": [held], "counts": counts}
+        split |= {} if measures is None else {"measures": measures}
         (folder / "split.json").write_text(json.dumps(split))
         return folder
 

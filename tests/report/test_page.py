@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.data.told import KEYS
 from holdfast.errors import Refused
 from holdfast.report import grouped, load, render, write
 from holdfast.report.charts import ticks
@@ -279,3 +280,29 @@ def test_write_is_whole_or_refused(tmp_path):
 def test_the_report_does_not_load_torch():
     code = "import sys, holdfast.report; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def row(number: int, **more) -> dict:
+    sent = {"bytes_down": 1000, "bytes_up": 500, "train_loss": 1.0, "train_seconds": 0.1, "eval_seconds": 0.1}
+    return {"round": number, "lr": 0.1, "clients": 2, "trained": 2, "steps": 4, **sent, "accuracy": 0.5, **more}
+
+
+def test_further_measures_are_means_of_the_last_ten_rounds(make):
+    scores = [{"domain_accuracy": 0.2 * i, "domains": {"a<b": 0.1 * i, "photo_s": 0.3 * i}} for i in (1, 2)]
+    rows = [row(i, **more) for i, more in enumerate(scores, 1)]
+    html = render(grouped([load(make(rows=rows))]), title="t")
+    text = Page(html).text
+    # (0.2 + 0.4) / 2 = 0.30; a<b (0.1 + 0.2) / 2 = 0.15; photo_s 0.45
+    assert "Further measures" in text and "domain accuracy 30.00" in text and "photo s 45.00" in text
+    assert "a<b 15.00" in text and "a<b" not in html
+    assert "Further measures" not in page(make("b/0")).text
+
+
+def test_whose_rows_a_client_is_judged_by(make):
+    """No client with test rows: expected from its class shares. Folders older than that figure had rows, or no such."""
+    rows, split = [row(1, client_accuracy=0.4)], dict.fromkeys(KEYS, 1)
+    kept = [split | {"tested": 0}, split | {"tested": 3}, None]
+    folders = [make(f"{i}/0", rows=rows, rounds=1, measures=found) for i, found in enumerate(kept)]
+    texts = [page(folder).text for folder in folders]
+    assert "expected on test data with its class shares" in texts[0]
+    assert all("on each client's own test rows" in text and "expected on test" not in text for text in texts[1:])

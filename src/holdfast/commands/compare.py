@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.commands.given import given, placed
-from holdfast.commands.options import EXTRAS, add_file, add_options, number
+from holdfast.commands.options import EXTRAS, add_file, add_options, folder, number
 from holdfast.errors import Refused
 
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ examples:
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    add_file(command)
+    add_file(command, "the compare.toml of a comparison")
     quiet: Any = argparse.SUPPRESS
     command.add_argument(
         "--methods", default=quiet, help="texts of methods, separated by ';'; the first is the baseline"
     )
     command.add_argument("--seeds", type=number(int), default=quiet, help="seeds a method, counted from --seed (3)")
     command.add_argument(
-        "--target", type=number(float), default=quiet, help="accuracy to reach, a share (what the first method reaches)"
+        "--target", type=number(float), default=quiet, help="score to reach, a share (what the first method reaches)"
     )
     add_options(command)
-    command.add_argument("--out", help="the folder of the comparison", required=True)
+    command.add_argument("--out", type=folder, help="the folder of the comparison", required=True)
     command.add_argument("--resume", action="store_true", help="go on with the comparison in --out")
 
 
@@ -47,11 +47,11 @@ def command(options: argparse.Namespace) -> int:
     if "method" in asked.values:
         place = asked.places["method"]
         said = "a comparison has methods, not a method; write methods = [...] or --methods"
-        raise Refused(f"{place}: {said}" if place else said)
+        raise Refused(*asked.problems, f"{place}: {said}" if place else said)
     from holdfast import agreed, experiment
     from holdfast.compare import compare
     from holdfast.live import Live
-    from holdfast.table import FOOTNOTE, table, verdict
+    from holdfast.table import footnote, further, table, verdict
 
     def alone(key: str, value: Any) -> list[str]:
         return (agreed if key in EXTRAS else experiment).alone(key, value)
@@ -59,13 +59,15 @@ def command(options: argparse.Namespace) -> int:
     out = Path(options.out)
     with placed(asked, alone), Live(options.json) as live:
         found = compare(asked.values, out, options.resume, live.tell, live.round)
-    rows, page = table(found), write_page(out, found)
+    rows, more, page = table(found), further(found), write_page(out, found)
     if options.json:
-        last = {"table": rows, "verdict": verdict(found), "page": str(page) if page else None, "done": found.done}
-        print(json.dumps(last))
+        last = {"table": rows, "further": more, "verdict": verdict(found), "page": str(page) if page else None}
+        print(json.dumps({**last, "done": found.done}))
     else:
         print(aligned(rows))
-        print(FOOTNOTE)
+        print(footnote(found))
+        if more:
+            print(f"\n{aligned(more)}\nfurther figures of the last ten evaluated rounds, in %, mean ± sd over seeds\n")
         print(verdict(found))
         print(f"page {page}" if page else "no page: no run has a round")
     if not found.done:
@@ -75,6 +77,7 @@ def command(options: argparse.Namespace) -> int:
 
 def write_page(out: Path, found: Comparison) -> Path | None:
     """The page of all runs that have a round, under the names by which their methods were asked for."""
+    from holdfast import agreed
     from holdfast.report import find, grouped, render, write
     from holdfast.table import aim, table, verdict
     from holdfast.text import parse
@@ -90,7 +93,7 @@ def write_page(out: Path, found: Comparison) -> Path | None:
     names = {parse(method).text(full=True): method for method in found.methods}
     groups = [replace(group, label=names.get(group.runs[0].run["method"], group.label)) for group in grouped(views)]
     path = out / "report.html"
-    command = shlex.join(["holdfast", *sys.argv[1:]])
+    command = shlex.join(["holdfast", "compare", str(out / agreed.FILE), "--out", f"{out}-again"])
     write(path, render(groups, title=verdict(found), rows=table(found), target=aim(found), command=command))
     return path
 

@@ -41,7 +41,7 @@ def command(options: argparse.Namespace) -> int:
         made = ready(run, costing=True)
     except Refused as refused:
         raise Refused(*refused.problems, advice=refused.advice or in_company(options.method)) from refused
-    told = explained(made.federation.method, made.federation.sheet)
+    told = explained(made.federation.method, made.federation.sheet, made.facts.get("batchnorm", ""))
     if options.json:
         print(json.dumps(told))
         return 0
@@ -55,6 +55,8 @@ def command(options: argparse.Namespace) -> int:
     print(f"\ncost a client and round ({about})")
     for name, value in told["sheet"]:
         print(f"  {name:<39} {value}")
+    if "batchnorm" in told:
+        print(f"\nBatchNorm of {made.run.model}, {told['batchnorm']}")
     print("\ncite")
     print("\n".join(told["citations"]))
     return 0

@@ -17,6 +17,7 @@ from holdfast.tomlfile import places
 
 KNOWN = FIELDS | EXTRAS
 TABLES = ("run", "plan", "facts", "sheet", "writer")  # of a run.toml; a file of one's own has [run], or no table
+KEPT = ("run.toml", "compare.toml")
 ELSEWHERE = {"out": "--out runs/a", "resume": "--resume", "json": "--json", "debug": "--debug"}
 
 
@@ -33,6 +34,7 @@ class Asked:
     layers: tuple[Value, ...]  # later ones stand over earlier ones
     file: dict[str, Any]  # the options of the file alone
     whole: dict[str, Any]  # all its tables
+    problems: tuple[str, ...] = ()  # unknown and doubled names
 
     @property
     def values(self) -> dict[str, Any]:
@@ -49,14 +51,12 @@ class Asked:
 
 
 def given(options: argparse.Namespace) -> Asked:
-    """Unknown and doubled names are told at once; values are checked by who knows what they mean."""
+    """What was asked, and which names are unknown or doubled; values are checked by who knows what they mean."""
     problems: list[str] = []
     file, whole = read(getattr(options, "experiment", None), problems)
     layers = file + changes(getattr(options, "set", []), problems)
     layers += [Value(key, value, "") for key, value in vars(options).items() if key in KNOWN]
-    if problems:
-        raise Refused(*problems)
-    return Asked(tuple(layers), {v.key: v.value for v in file}, whole)
+    return Asked(tuple(layers), {v.key: v.value for v in file}, whole, tuple(problems))
 
 
 @contextlib.contextmanager
@@ -69,8 +69,9 @@ def placed(asked: Asked, alone: Callable[[str, Any], list[str]]) -> Iterator[Non
     def told(text: str, place: str) -> str:
         return f"{place}: {text}" if place else text
 
-    if any(alone(v.key, v.value) for v in asked.beaten):
-        raise Refused(*dict.fromkeys(told(text, v.place) for v in asked.layers for text in alone(v.key, v.value)))
+    if asked.problems or any(alone(v.key, v.value) for v in asked.beaten):
+        values = dict.fromkeys(told(text, v.place) for v in asked.layers for text in alone(v.key, v.value))
+        raise Refused(*asked.problems, *values)
     try:
         yield
     except Refused as refused:
@@ -119,7 +120,9 @@ def read(path: str | None, problems: list[str]) -> tuple[list[Value], dict[str, 
         whole = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         said = getattr(error, "strerror", None) or error
-        raise Refused(f"cannot read {path}: {said}; it stands where a TOML file is expected, see --help") from error
+        inside = next((file for name in KEPT if (file := Path(path) / name).is_file()), None)
+        hint = f"give {inside}" if inside else "it stands where a TOML file is expected, see --help"
+        raise Refused(f"cannot read {path}: {said}; {hint}") from error
     except tomllib.TOMLDecodeError as error:
         raise Refused(f"{path} is not TOML: {error}") from error
     bare = {key: value for key, value in whole.items() if not isinstance(value, dict)}

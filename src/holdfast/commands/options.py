@@ -89,7 +89,13 @@ def add_options(command: argparse.ArgumentParser, leave_out: tuple[str, ...] = (
             )
 
 
-def add_file(command: argparse.ArgumentParser) -> None:
-    command.add_argument("experiment", nargs="?", help="a TOML file with options, or the run.toml of a run to repeat")
+def folder(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty; name a folder, or . for the current one")
+    return text
+
+
+def add_file(command: argparse.ArgumentParser, kept: str = "the run.toml of a run") -> None:
+    command.add_argument("experiment", nargs="?", help=f"a TOML file with options, or {kept} to repeat")
     text = "an option over the file's; what stands on the command line as --key is over both"
     command.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=text)

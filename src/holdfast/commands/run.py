@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.commands.given import Asked, given, placed
-from holdfast.commands.options import EXTRAS, add_file, add_options
+from holdfast.commands.options import EXTRAS, add_file, add_options, folder
 from holdfast.errors import Refused
 
 EXAMPLES = """\
@@ -27,7 +27,7 @@ def add(command: argparse.ArgumentParser) -> None:
     text = "a sum of parts and presets (fedavg); 'holdfast parts' lists them"
     command.add_argument("--method", default=argparse.SUPPRESS, help=text)
     add_options(command)
-    command.add_argument("--out", help="the run's folder; without it nothing is kept")
+    command.add_argument("--out", type=folder, help="the run's folder; without it nothing is kept")
     command.add_argument("--resume", action="store_true", help="go on with the run in --out")
 
 
@@ -35,9 +35,8 @@ def command(options: argparse.Namespace) -> int:
     asked = given(options)
     extra = {v.key: v.place for v in asked.layers if v.key in EXTRAS}
     if extra:
-        raise Refused(
-            *(f"{place}: '{key}' is an option of holdfast compare, not of run" for key, place in extra.items())
-        )
+        foreign = (f"{place}: '{key}' is an option of holdfast compare, not of run" for key, place in extra.items())
+        raise Refused(*asked.problems, *foreign)
     from holdfast.experiment import Run, alone
     from holdfast.live import Live
     from holdfast.results import go
@@ -48,7 +47,8 @@ def command(options: argparse.Namespace) -> int:
         if result.remark:
             live.tell(result.remark)
     if options.json:
-        print(json.dumps({"summary": result.summary, "folder": options.out, "done": result.done}), flush=True)
+        last = {"summary": result.summary, "split": result.split, "folder": options.out, "done": result.done}
+        print(json.dumps(last), flush=True)
     else:
         print(closing(result.summary, options.out), flush=True)
     if not result.done:
@@ -66,6 +66,24 @@ def planned(asked: Asked, path: str | None) -> Any:
 
 
 def closing(summary: dict[str, Any], out: str | None) -> str:
-    scores = ", ".join(f"{key.replace('_', ' ')} {value:.4f}" for key, value in summary.items() if "accuracy" in key)
+    """What the run is judged by; below it, what else was measured in the last evaluated round."""
+    from holdfast import headline
+
+    judged = [f"{when}_{name}" for name in headline.METRICS for when in ("best", "last", "last_ten")]
+    told = {key: value for key, value in summary.items() if isinstance(value, float)}
+    scores = [f"{named(key)} {told.pop(key):.4f}" for key in judged if key in told]
+    further = [f"{named(key).removeprefix('last ')} {value:.4f}" for key, value in told.items()]
     plural = "s" if summary["rounds"] != 1 else ""
-    return f"{summary['rounds']} round{plural}: {scores or 'not evaluated'}" + (f"\nkept in {out}" if out else "")
+    return "\n".join([
+        f"{summary['rounds']} round{plural}: {', '.join(scores) or 'not evaluated'}",
+        *([f"last evaluated: {', '.join(further)}"] if further else []),
+        *([f"kept in {out}"] if out else []),
+    ])  # fmt: skip
+
+
+def named(key: str) -> str:
+    """'last ten AUC'"""
+    from holdfast import headline
+
+    when = next((w for w in ("last_ten_", "last_", "best_") if key.startswith(w)), "")
+    return when.replace("_", " ") + headline.label(key.removeprefix(when))

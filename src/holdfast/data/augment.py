@@ -27,7 +27,8 @@ STEPS: dict[str, type[Step]] = {
 }  # fmt: skip
 NORMALISE, NONE = "normalise", "none"
 
-# What the code bases do; models-data-metrics.md B2, methods-local.md 3.1 and 3.4. Those without a line do nothing.
+# What the code bases do; models-data-metrics.md B2, methods-local.md 3.1 and 3.4. Every code base of normal.CONSTANTS
+# has its name here too, but for fl_simulator_mnist, of which nothing is stated.
 PRESETS = {
     "fl_simulator": "normalise + flip + crop(pad=4, p=0.5)",
     "fl_simulator_tiny": "normalise + flip + crop(pad=8, p=0.5)",
@@ -43,6 +44,16 @@ PRESETS = {
     "fedgloss": "crop(pad=4) + flip",
     "fedsol": "crop(pad=4) + flip + normalise + cutout(size=16)",
 }
+PRESETS |= {
+    **dict.fromkeys(("fl_simulator_cifar10", "fl_simulator_cifar100"), PRESETS["fl_simulator"]),
+    "feddecorr_cifar10": PRESETS["feddecorr"],  # its scripts have AutoAugment for CIFAR-100 and Tiny-ImageNet only
+    "feddecorr_cifar100": PRESETS["feddecorr_auto"],
+    **dict.fromkeys(("fedgloss_cifar10", "fedgloss_cifar100"), PRESETS["fedgloss"]),
+    "fedsam_cifar10": PRESETS["fedsam"],
+    "fedsol_cifar10": PRESETS["fedsol"],
+    **dict.fromkeys(("fedlaw", "fedawa", "fedlws", "moon_tiny", "feduv_cifar10"), NONE),
+    **dict.fromkeys(("simple_fl_cifar", "simple_fl_femnist", "wenzhu_femnist"), NONE),
+}
 WHOSE = {  # presets, whose they are and on which data
     "fl_simulator": "FL-Simulator (FedSMOO), FedLESAM, FedDyn and FedDC on CIFAR; padded with zeros that are the mean",
     "fl_simulator_tiny": "FL-Simulator and FedLESAM on Tiny-ImageNet",
@@ -57,6 +68,17 @@ WHOSE = {  # presets, whose they are and on which data
     "fedsam": "FedSAM on CIFAR",
     "fedgloss": "FedGloSS on CIFAR; its code draws once a batch, here every image has its own draw",
     "fedsol": "FedSOL on CIFAR-10",
+    **dict.fromkeys(("fl_simulator_cifar10", "fl_simulator_cifar100"), "FL-Simulator, by the name of its constants"),
+    "feddecorr_cifar10": "FedDecorr on CIFAR-10; its scripts have AutoAugment for CIFAR-100 and Tiny-ImageNet only",
+    "feddecorr_cifar100": "FedDecorr on CIFAR-100",
+    **dict.fromkeys(("fedgloss_cifar10", "fedgloss_cifar100"), "FedGloSS, by the name of its constants"),
+    "fedsam_cifar10": "FedSAM on CIFAR-10",
+    "fedsol_cifar10": "FedSOL on CIFAR-10",
+    **dict.fromkeys(("fedlaw", "fedawa", "fedlws"), "the code of that name: nothing is done"),
+    **dict.fromkeys(("moon_tiny", "feduv_cifar10"), "the code of that name: nothing is done on this set"),
+    **dict.fromkeys(
+        ("simple_fl_cifar", "simple_fl_femnist", "wenzhu_femnist"), "FedEve's and its baselines' code: nothing is done"
+    ),
 }
 
 

@@ -84,8 +84,10 @@ def places(entry: Entry, base: Path) -> Iterator[Path]:
 
 
 def is_there(path: Path) -> bool:
-    """A file, or a folder with more in it than the begin of a download."""
-    return path.is_file() or (path.is_dir() and any(not held.name.endswith(".part") for held in path.iterdir()))
+    """A file, or a folder with more in it than the begin of a download; not a set that we stored."""
+    if not path.is_dir() or store.is_ours(path):
+        return path.is_file()
+    return any(not held.name.endswith(".part") for held in path.iterdir())
 
 
 def newest(folder: Path, pattern: str) -> Path:
@@ -136,8 +138,7 @@ def import_(
     entry = entry_of(name) if name is not None else recognised(where)
     full = check_options(entry, options or {})
     folder = store.folder_of(entry.name, full, entry.options, base)
-    if folder.exists() and not replace:
-        raise Refused(f"{folder} is there already; --replace reads it anew")
+    store.check_target(folder, replace)
     sums = check_archive(entry, where) if checked else {}
     with tree(where, archives(entry, where)) as found:
         sums |= check_inside(entry, found) if checked and not sums else {}
@@ -145,6 +146,7 @@ def import_(
         if layout is None:
             known = "; ".join(f"{one.what} needs {', '.join(one.needs)}" for one in entry.layouts)
             raise Refused(f"{where}: is no copy of {entry.name} that is known: {known}")
+        store.check_apart(folder, where)
         data = read(layout, found, full, base)
         about = {"options": full, "source": {"path": str(where.absolute()), "layout": layout.what, "checked": sums}}
         meta = store.save(data, folder, about, replace)

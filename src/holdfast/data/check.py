@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,17 +57,6 @@ def _are_codes(name: str, x: Tensor, codes: Sequence[int], problems: list[str]) 
     return True
 
 
-def check_columns(columns: Mapping[str, Any], samples: int, tests: int, problems: list[str]) -> None:
-    """Every sample has its writer, role, ...: a position in the names; for test samples nobody need know it."""
-    for name, column in columns.items():
-        for part, held, many in (("train", column.train, (samples,)), ("test", column.test, (0, tests))):
-            known = len(column.names)
-            if len(held) not in many:
-                problems.append(f"column '{name}' has {len(held)} {part} values for {many[-1]} samples: give one each")
-            elif len(held) and not 0 <= int(held.min()) <= int(held.max()) < known:
-                problems.append(f"column '{name}' has {part} values outside 0 to {known - 1}, its {known} names")
-
-
 def check_labels(name: str, value: Any, classes: int | None, problems: list[str]) -> Tensor | None:
     """Labels as int64; None, with the problem noted, when they are not class numbers."""
     y = _tensor(name, value, problems)
@@ -89,6 +78,14 @@ def check_labels(name: str, value: Any, classes: int | None, problems: list[str]
             f"labels are {allowed}"
         )
     return y
+
+
+def check_count(labels: Sequence[Tensor], problems: list[str]) -> None:
+    """Where no one says how many classes there are, the largest label does. Thousands for few samples are none."""
+    top, many = max(int(y.max()) for y in labels), sum(len(y) for y in labels)
+    if top >= max(many, 1000):
+        said = f"y holds labels up to {top}, and there are {many} samples: labels are 0, 1, 2, ... without gaps"
+        problems.append(f"{said}; number the classes anew, or say classes=")
 
 
 def check_classes(classes: object, problems: list[str]) -> int | None:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from holdfast.data.columns import Column
 from holdfast.data.named import nearest
-from holdfast.data.sets import Column, Dataset
+from holdfast.data.sets import Dataset
 from holdfast.errors import Refused
 
 Indices = list[np.ndarray]

@@ -39,16 +39,13 @@ def download(name: str, data_dir: Folder = None, urls: Sequence[str] = (), progr
     entry = entry_of(name)
     wanted = {file.name: file for file in entry.files if file.url}
     check(entry, wanted, urls)
-    folder = store.root(data_dir) / "downloads" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
+    home = store.root(data_dir) / "downloads"
+    folder = home / name
+    with store.folders(folder, home):
         for file in wanted.values():
             target = folder / file.name
             if not target.is_file() or wrong(target, entry):
                 whole(entry, file, target, [mirrored(url, file) for url in urls] or [file.url], progress)
-    finally:
-        with contextlib.suppress(OSError):
-            folder.rmdir()  # where nothing came
     return folder
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,10 @@ def samples(
 
 def npz(path: str, classes: int | None = None) -> Dataset:
     """The arrays x, y, test_x, test_y of an .npz file; or MedMNIST's train_images, train_labels, test_images,
-    test_labels. Images may have their channels first or, if they are 1 or 3, last."""
+    test_labels. Images may have their channels first or, if they are 1 or 3, last.
+
+    Other rows of ids are columns: `site`, one a training sample, and `test_site`, which may be missing.
+    """
     where = Path(path).expanduser()
     with tree(where) as found:
         if not where.is_file():
@@ -86,7 +89,17 @@ def npz(path: str, classes: int | None = None) -> Dataset:
             f"{', '.join(names)} (or MedMNIST's {', '.join(theirs)})"
         )
     x, y, test_x, test_y = (held[key] for key in keys)
-    return Dataset.of(first(x), flat(y), first(test_x), flat(test_y), classes=classes, name="npz")
+    return Dataset.of(
+        first(x), flat(y), first(test_x), flat(test_y), classes=classes, name="npz", columns=ids(held, keys)
+    )
+
+
+def ids(held: Mapping[str, np.ndarray], known: Sequence[str]) -> dict[str, Any]:
+    """Columns: what has a `test_` beside it, or is a row of whole numbers or texts as long as the training part."""
+    free, many = {key: value for key, value in held.items() if key not in known}, len(held[known[0]])
+    pairs = {key: (free[key], free[f"test_{key}"]) for key in free if f"test_{key}" in free}
+    left = {key: free[key] for key in free if key not in pairs and key.removeprefix("test_") not in pairs}
+    return pairs | {key: value for key, value in left.items() if value.dtype.kind in "iubU" and value.shape == (many,)}
 
 
 def first(x: np.ndarray) -> np.ndarray:

@@ -15,12 +15,13 @@ from torch import Tensor
 from holdfast.data.check import (
     as_constants,
     check_classes,
-    check_columns,
+    check_count,
     check_labels,
     check_samples,
     check_shapes,
     check_sizes,
 )
+from holdfast.data.columns import Column, as_columns
 from holdfast.data.named import call_outside, expression, find, nearest, option_problems
 from holdfast.errors import Refused
 
@@ -41,15 +42,6 @@ class Source(Protocol):
     def made(self, ids: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Samples and labels of these clients, one after another."""
         ...
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """Whom or what every sample comes from: a writer, a role, a user, a domain, a date."""
-
-    names: tuple[str, ...]
-    train: np.ndarray  # [n] int64, positions in `names`
-    test: np.ndarray  # [m] int64; empty where nobody knows it of the test samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,13 +113,14 @@ class Dataset:
         name: str = "data",
         kind: str = "classes",
         codes: Sequence[int] = (),
-        columns: Mapping[str, Column] | None = None,
+        columns: Mapping[str, Any] | None = None,
         source: Source | None = None,
     ) -> Dataset:
         """From NumPy or torch arrays. Everything is checked, and every problem found is told at once.
 
         Without `classes`: the largest label plus one. Without `mean` or `std`: those of the training samples, one a
-        channel. Images are (n, channels, height, width), tables (n, features).
+        channel. Images are (n, channels, height, width), tables (n, features). Columns are {"site": ids}, one id for
+        each training sample, {"site": (train, test)}, or a Column.
         """
         problems: list[str] = []
         known = check_classes(classes, problems)
@@ -135,15 +128,18 @@ class Dataset:
         labels, test_labels = check_labels("y", y, known, problems), check_labels("test_y", test_y, known, problems)
         check_sizes("x", samples, "y", labels, problems)
         check_sizes("test_x", test_samples, "test_y", test_labels, problems)
+        if not problems and known is None and labels is not None and test_labels is not None:
+            check_count((labels, test_labels), problems)
         if samples is not None:
             check_shapes(samples, test_samples, problems)
-        if samples is not None and test_samples is not None:
-            check_columns(columns or {}, len(samples), len(test_samples), problems)
+        held = {}
+        if samples is not None and test_samples is not None and columns is not None:
+            held = as_columns(columns, len(samples), len(test_samples), problems)
         means, stds = ((0.0,), (1.0,)) if codes else as_constants(samples, mean, std, problems)
         if problems or samples is None or labels is None or test_samples is None or test_labels is None:
             raise Refused(*(f"{name}: {problem}" for problem in problems))
         count = int(known or torch.maximum(labels.max(), test_labels.max()) + 1)
-        about = kind, tuple(codes), dict(columns or {}), source
+        about = kind, tuple(codes), held, source
         return cls(name, samples, labels, test_samples, test_labels, count, means, stds, *about)
 
 
@@ -158,6 +154,14 @@ def digits() -> Dataset:
 SETS: dict[str, Callable[..., Dataset]] = {"digits": digits}
 
 
+def own_sets() -> dict[str, Callable[..., Dataset]]:
+    """Sets that need no copy in a data folder."""
+    from holdfast.data import files
+    from holdfast.data.synthetic import synthetic
+
+    return {**SETS, **files.SETS, "synthetic": synthetic}
+
+
 def load(name: str, options: Mapping[str, Any], data_dir: str | os.PathLike[str] | None = None) -> Dataset:
     """The set of this name, or what `package.module:callable` returns when called with the options.
 
@@ -165,14 +169,13 @@ def load(name: str, options: Mapping[str, Any], data_dir: str | os.PathLike[str]
     else the user's cache folder. A callable returns a Dataset, a tuple (x, y, test_x, test_y), or a dict of these names
     and any other argument of `Dataset.of`.
     """
-    from holdfast.data import bring, files
+    from holdfast.data import bring
     from holdfast.data.catalog import catalog
-    from holdfast.data.synthetic import synthetic
 
     text = expression(name, options)
     if name in catalog():
         return replace(bring.load(name, options, data_dir), name=text)
-    own = {**SETS, **files.SETS, "synthetic": synthetic}
+    own = own_sets()
     if name not in own and ":" not in name:
         known = nearest(name, [*own, *catalog()])
         raise Refused(f"unknown data set '{name}': {known}; your own is named 'package.module:callable'")

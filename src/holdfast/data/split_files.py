@@ -40,7 +40,8 @@ def write(path: Path, head: Mapping[str, Any], tables: Mapping[str, Sequence[np.
     """One line a row, so that a person can read it and a diff shows which client changed; ranges as two numbers."""
     own = tables["clients"]
     if isinstance(own, Ranges):
-        head, tables = {**head, "ranges": [own.clients, own.each]}, {}
+        head = {**head, "ranges": [own.clients, own.each]}
+        tables = {name: rows for name, rows in tables.items() if name != "clients"}
     head = {"version": VERSION, **head}
     head["seal"] = seal({**head, **{name: [row.tolist() for row in rows] for name, rows in tables.items()}})
     content = json.dumps(head, indent=1)[:-2]

@@ -76,18 +76,28 @@ class Split:
         return np.stack([np.bincount(labels[rows], minlength=classes) for rows in self.clients])
 
     def summary(self, labels: Any, classes: int) -> dict[str, float]:
-        """What to report with every number: sizes, class totals and how unlike the clients are; see `measured`.
+        """What to report with every number: sizes, class totals and how unlike the clients are; see `measured`."""
+        return self.measures(self.counts(labels, classes), len(labels))
+
+    def measures(self, counts: np.ndarray, samples: int) -> dict[str, float]:
+        """The summary, from the `counts` of these samples.
 
         `tested` clients have test rows of their own, `test_rows` together; held out ones are not `unused`.
         """
-        found = measured(self.counts(labels, classes), self.clients, len(labels))
+        found = measured(counts, self.clients, samples)
         tests = sum(map(len, self.tests))
         found["unused"] -= tests if self.tests_from == "train" else 0
         return found | {"tested": sum(len(rows) > 0 for rows in self.tests), "test_rows": tests}
 
-    def save(self, path: str | os.PathLike[str], counts: np.ndarray | None = None) -> None:
-        """Writes split.json whole or not at all; with `counts`, also the samples of every class at every client."""
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        counts: np.ndarray | None = None,
+        measures: Mapping[str, float] | None = None,
+    ) -> None:
+        """Writes split.json whole or not at all; with `counts` and `measures`, also what a report shows of it."""
         head: dict[str, Any] = {"text": self.text, "seed": self.seed, "hash": self.hash}
+        head |= {} if measures is None else {"measures": dict(measures)}
         tables: dict[str, Any] = {"clients": self.clients}
         if len(self.tests):
             head, tables = head | {"tests_from": self.tests_from}, tables | {"tests": self.tests}

@@ -19,13 +19,16 @@ import torch
 from torch import Tensor
 
 from holdfast import __version__
+from holdfast.data.columns import Column
 from holdfast.data.readers.room import LARGE
-from holdfast.data.sets import Column, Dataset
+from holdfast.data.sets import Dataset
 from holdfast.errors import Failed, Refused
 
 FORMAT = 1
 PARTS = ("x", "y", "test_x", "test_y")
 META = "meta.json"
+SETS = "sets"  # the folder of what we store: raw copies lie beside it, under the names of other libraries
+WRITTEN = re.compile(r"meta\.json|(x|y|test_x|test_y|.+\.(train|test))\.npy")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -42,31 +45,65 @@ def folder_of(name: str, options: Mapping[str, Any], defaults: Mapping[str, Any]
     """Where a set with these options is stored: options that have their default value are not in the name."""
     other = {key: value for key, value in sorted(options.items()) if value != defaults.get(key)}
     said = "".join(f",{key}={re.sub(r'[^A-Za-z0-9_.+-]', '_', str(value))}" for key, value in other.items())
-    return base / f"{name}{said}"
+    new, old = base / SETS / f"{name}{said}", base / f"{name}{said}"
+    return old if is_ours(old) and not new.exists() else new  # imports once lay among the raw copies
 
 
 def copies(name: str, base: Path) -> list[Path]:
     """The stored folders of a set, one for each choice of options."""
-    found = [base / name, *sorted(base.glob(f"{name},*"))]
-    return [path for path in found if (path / META).is_file()]
+    new, old = ([home / name, *sorted(home.glob(f"{name},*"))] for home in (base / SETS, base))
+    return [path for path in new if (path / META).is_file()] + [path for path in old if is_ours(path)]
+
+
+def foreign(folder: Path) -> str:
+    """What shows that a folder is not one that `save` wrote; empty if nothing does."""
+    if not folder.is_dir() or folder.is_symlink():
+        return "is no folder of a stored set"
+    held = {path.name: path for path in folder.iterdir()}
+    if META not in held:
+        return f"has no {META}"
+    other = sorted(name for name, path in held.items() if not WRITTEN.fullmatch(name) or not path.is_file())
+    return f"holds {', '.join(other[:3])}" if other else ""
+
+
+def is_ours(folder: Path) -> bool:
+    return not foreign(folder)
+
+
+def check_target(folder: Path, replace: bool) -> None:
+    """Nothing but a stored set is ever replaced."""
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if not replace:
+        raise Refused(f"{folder} is there already; --replace reads it anew")
+    if reason := foreign(folder):
+        raise Refused(f"{folder} {reason}, so holdfast did not write it and does not replace it; move it elsewhere")
+
+
+def check_apart(folder: Path, source: Path) -> None:
+    """A copy that is read does not lie where the set is written, nor the other way round."""
+    here, there = folder.resolve(), source.resolve()
+    if here.is_relative_to(there) or there.is_relative_to(here):
+        raise Refused(
+            f"{source} would be stored as {folder}, and one lies inside the other; give the set's own file or folder, "
+            "or another data folder by --data-dir"
+        )
 
 
 def save(data: Dataset, folder: Path, about: Mapping[str, Any], replace: bool = False) -> dict[str, Any]:
     """Writes beside the folder and renames when everything is on disk; returns what meta.json says."""
-    if folder.exists() and not replace:
-        raise Refused(f"{folder} is there already; --replace reads it anew")
+    check_target(folder, replace)
     arrays = arrays_of(data)
     need = sum(array.nbytes for array in arrays.values())
-    with told(folder, need):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with partial(folder, need) as made:
-            files = {f"{key}.npy": written(made / f"{key}.npy", array) for key, array in arrays.items()}
-            meta = {**meta_of(data), **about, "files": files}
-            with open(made / META, "x", encoding="utf-8") as file:
-                json.dump(meta, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            moved(made, folder)
+    with told(folder, need), folders(folder.parent), partial(folder, need) as made:
+        files = {f"{key}.npy": written(made / f"{key}.npy", array) for key, array in arrays.items()}
+        meta = {**meta_of(data), **about, "files": files}
+        with open(made / META, "x", encoding="utf-8") as file:
+            json.dump(meta, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        check_target(folder, replace)  # what came there meanwhile
+        moved(made, folder)
     return meta
 
 
@@ -113,6 +150,19 @@ def written(path: Path, array: np.ndarray) -> dict[str, Any]:
         file.flush()
         os.fsync(file.fileno())
     return {"sha256": hashed.sha256.hexdigest(), "bytes": hashed.bytes}
+
+
+@contextlib.contextmanager
+def folders(path: Path, own: Path | None = None) -> Iterator[None]:
+    """Makes a folder and those above it; new ones, and those in `own`, are taken away again if they end empty."""
+    ours = [one for one in (path, *path.parents) if not one.exists() or (own and one.is_relative_to(own))]
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # the first that is not empty
+            for one in ours:
+                one.rmdir()
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
@@ -13,10 +12,6 @@ from holdfast.method import Method
 from holdfast.round import Down, Up
 from holdfast.task import Batch
 from holdfast.vector import Record
-
-# MKL adds in another order where memory is aligned otherwise, so that a client's bits would depend on its lane. Its
-# strict mode does not, and costs nothing measurable; it is heard until the first matrix product of the process.
-os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 Memory = dict[str, Record]  # stacked: one row a client
 Options = Mapping[str, Mapping[str, Tensor]]

@@ -16,6 +16,7 @@ from torch import nn
 from holdfast.errors import Refused
 from holdfast.execute import Cohort, Executor, Feed, Options
 from holdfast.execute.batched import Batched
+from holdfast.execute.blame import blamed
 from holdfast.execute.loop import Loop
 from holdfast.method import Method
 from holdfast.round import Down
@@ -71,15 +72,16 @@ def make(choice: Choice, method: Method, task: Task, compiled: bool) -> Executor
 
 
 def trial(method: Method, task: Task, options: Options, down: Down, cohort: Cohort, feed: Feed) -> str:
-    """Why a model cannot be mapped over clients; empty if it can. Steps two clients once."""
-    few = mapped(lambda t: t[:2], cohort)._replace(index=cohort.index[:2, :1], live=cohort.live[:2, :1])
+    """Why a model cannot be mapped over clients; empty if it can. Steps two clients once, on two rows each."""
+    index, live = (table[:2, :1, :2] for table in (cohort.index, cohort.live))  # more rows only take memory
+    few = mapped(lambda t: t[:2], cohort)._replace(index=index, live=live)
     try:
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # torch's own, of what it has no mapped kernel for
-            Batched(method, task, 2)(options, down, few, feed)
+            Batched(method, task, 2).together(options, down, few, feed)
     except Refused:
         raise
     except Exception as error:
         said = str(error).strip().splitlines()[0]
-        return "it decides by the values of tensors" if "data-dependent" in said else said
+        return blamed(error) + ("it decides by the values of tensors" if "data-dependent" in said else said)
     return ""

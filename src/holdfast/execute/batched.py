@@ -13,7 +13,10 @@ from typing import Any
 import torch
 from torch.func import vmap
 
+from holdfast.errors import Failed, Refused
 from holdfast.execute import Cohort, Feed, Memory, Options
+from holdfast.execute.blame import told
+from holdfast.execute.loop import Loop
 from holdfast.gradient import functional
 from holdfast.method import Method
 from holdfast.round import Carry, Down, Own, Up, begin, finish, step, where
@@ -29,6 +32,16 @@ class Batched:
     compiled: bool = False
 
     def __call__(self, options: Options, down: Down, cohort: Cohort, feed: Feed) -> tuple[Up, Memory]:
+        with told(lambda: f"round {int(down.round) + 1}, which the loop can compute: take --engine loop"):
+            try:
+                return self.together(options, down, cohort, feed)
+            except (Refused, Failed):
+                raise
+            except Exception:  # of many clients: the loop meets it again, and names the one
+                Loop(self.method, self.task)(options, down, cohort, feed)
+                raise
+
+    def together(self, options: Options, down: Down, cohort: Cohort, feed: Feed) -> tuple[Up, Memory]:
         steps = cohort.steps
         # Long clients share a chunk with long ones, so that few lanes wait.
         order = sorted(range(len(steps)), key=lambda k: -steps[k])

@@ -42,10 +42,11 @@ class LSTM(nn.Module):
         return getattr(self, f"{name}_l{layer}")  # in a call by function no nn.Parameter stands there
 
     def run(self, given: Tensor, weight: Tensor) -> Tensor:
+        turned = weight.T  # once, and its gradients have one place to add up in
         h = c = given.new_zeros(len(given), self.hidden)
         out: list[Tensor] = []
         for t in range(given.shape[1]):
-            i, f, g, o = (given[:, t] + h @ weight.T).chunk(4, 1)
+            i, f, g, o = (given[:, t] + h @ turned).chunk(4, 1)
             c = (f + self.forget).sigmoid() * c + i.sigmoid() * g.tanh()
             h = o.sigmoid() * c.tanh()
             out.append(h)

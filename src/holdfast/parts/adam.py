@@ -36,6 +36,9 @@ class Adam(Part, Update):
     def refuses(self, method: Method) -> str | None:
         if self.rule == "adagrad" and self.bias_correction:
             return "adam(rule='adagrad') keeps a plain sum, which has no bias to correct; drop bias_correction"
+        if self.bias_correction and self.v0 == "tau2":
+            return ("adam(bias_correction=True) takes v to start at 0, and v0='tau2' starts it at tau^2, which the "
+                    "correction would blow up; add v0='zero', as codes that correct have it")  # fmt: skip
         return None
 
     def update(self, delta: Vector, r: Round) -> tuple[Vector, Record]:

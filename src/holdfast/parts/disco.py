@@ -15,8 +15,8 @@ class Disco(Part, Weigh):
 
     a_k ~ relu(r_k - a d_k + b), r_k = n_k/sum n, d_k = KL(labels_k || uniform) over its sum in the round.
     Ye et al. 2023 (FedDisco), eq. 8.  metric: 'l1', 'l2', 'cosine' distances are taken as they are, as in the code.
-    Where all a_k are zero: n_k.  The server learns every client's class counts: C numbers that a client sends once and
-    N x C that the server keeps, which the data sheet leaves out.
+    Where all a_k are zero: the weights without it, n_k unless a part weighs equally.  The server learns every client's
+    class counts: C numbers that a client sends once and N x C that the server keeps, which the data sheet leaves out.
     """
 
     a: float = 0.5
@@ -30,7 +30,7 @@ class Disco(Part, Weigh):
         share = n / n.sum().clamp(min=1e-12)
         weights = torch.where(r.live, share - self.a * self.distance(r) + self.b, 0).clamp(min=0)
         weights = weights.to(n.dtype)
-        return torch.where((weights.sum() > 0) & torch.as_tensor(self.a + self.b > 0), weights, r.cards["n"])
+        return torch.where((weights.sum() > 0) & torch.as_tensor(self.a + self.b > 0), weights, r.weights)
 
     def distance(self, r: Round) -> Tensor:
         counts = r.cards["classes"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from holdfast.method import Part, part
+from holdfast.learned import relative_size
+from holdfast.method import Method, Part, part
 from holdfast.slots import Close, Correct, Round, Step, Update, zeros
 from holdfast.vector import Record, Vector
 
@@ -12,10 +13,13 @@ class Dyn(Part, Correct, Close, Update):
     g + alpha h_i + alpha (w - w^t);  h_i <- h_i + u_i;  w <- mean_S(w_i) + mean over all N of h.
     Acar et al. 2021, alg. 1, with lambda_i = -alpha h_i and u_i = w_i - w^t, beside init too.  The evaluated model
     holds the dual.  Clients weigh equally.  alpha = 0 is not FedAvg: the server still adds the mean of h.
+    mean_n, samples of all clients over their number, gives alpha mean_n/n_i, as the codes of FedDyn and FedDC have it;
+    0 is the paper's alpha for all.
     """
 
     alpha: float = 0.1
-    ranges = {"alpha": ">= 0"}
+    mean_n: float = 0.0
+    ranges = {"alpha": ">= 0", "mean_n": ">= 0"}
     memory = {"h": zeros}
     state = {"h": zeros}
     stiffness = "alpha"
@@ -23,8 +27,14 @@ class Dyn(Part, Correct, Close, Update):
     observes = frozenset({Close})
     excludes = {"nova": "dyn's duals sum whole updates, and nova sends them divided by their steps; drop one"}
 
+    def refuses(self, method: Method) -> str | None:
+        if self.mean_n and any(getattr(p, "scope", "") == "official" for p in method.parts):
+            return ("dyn(mean_n=...) gives every client an alpha of its own, and clip(scope='official') takes out one "
+                    "for all; take scope='prox_inside' or 'data_only'")  # fmt: skip
+        return None
+
     def correct(self, s: Step) -> Vector:
-        return self.alpha * (s.mem["h"] + s.w - s.anchor)
+        return self.alpha / relative_size(s.card["n"], self.mean_n) * (s.mem["h"] + s.w - s.anchor)
 
     def close(self, delta: Vector, s: Step) -> tuple[Vector, Record, Record]:
         return delta, {}, {"h": s.mem["h"] + delta}

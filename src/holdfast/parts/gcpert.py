@@ -12,11 +12,11 @@ from holdfast.vector import Vector
 class GcPert(Part, Perturb):
     """Centralises SAM's perturbation instead of the gradient: a control for FedFFT.
 
-    e_o <- e_o - mean(e_o), after Yong et al. 2020, eq. 1.  per and match as in gc.
+    e_o <- e_o - mean(e_o), after Yong et al. 2020, eq. 1.  per and match as in gc.  Private tensors stay as they are.
     """
 
     per: Literal["channel", "kernel", "tensor", "live"] = "channel"
     match: Literal["none", "tensor", "model"] = "none"
 
     def perturb(self, e: Vector, s: Step) -> Vector:
-        return spectrum.matched(s.layout, e, s.layout.map(lambda _, t: spectrum.centred(t, self.per), e), self.match)
+        return spectrum.within(s.layout, lambda _, t: spectrum.centred(t, self.per), e, self.match)

@@ -16,7 +16,8 @@ class Gloss(Part, Cast, Correct, Close, Update):
     Sends w~ = w + rho_g P/||P||;  g - sigma_k + (w - w~)/beta;  sigma_k <- sigma_k - (w_k - w~)/beta;
     P <- -mean u;  sigma <- sigma - sum_S u_k/(beta N);  w <- w + mean u - beta sigma, from the w that was not shifted.
     Caldarola et al. 2025 (FedGloSS), alg. 1; beside sam, the preset fedgloss.  form 'code' divides the step of sigma by
-    |S| once more, as released.  rho_g rises linearly from rho0 over `warm` rounds (the released list is the clients').
+    |S| once more, as released.  rho_g rises linearly from rho0 over `warm` rounds; schedule 'released', a slip: during
+    them it is rho_l, sam's rho, + (rho_g - rho0)/warm.  The released clients' radius rises too, and sam's does not.
     """
 
     rho_g: float = 0.1
@@ -24,23 +25,25 @@ class Gloss(Part, Cast, Correct, Close, Update):
     form: Literal["admm", "code"] = "admm"
     rho0: float = 0.001
     warm: int = 0
-    ranges = {"rho_g": ">= 0", "beta": "> 0", "rho0": ">= 0"}
+    schedule: Literal["linear", "released"] = "linear"
+    rho_l: float = 0.1
+    ranges = {"rho_g": ">= 0", "beta": "> 0", "rho0": ">= 0", "rho_l": ">= 0"}
     memory = {"sigma": zeros}
     state = {"sigma": zeros, "p": zeros, "t": scalar(0)}
     stiffness = "pull"
     observes = frozenset({Close})
-    excludes = {
-        **dict.fromkeys(("dyn", "speed"), "each has the dual; keep one"),
-        "nova": "gloss's duals sum whole updates, and nova divides them by their steps; drop one",
-    }
+    excludes = {"nova": "gloss's duals sum whole updates, and nova divides them by their steps; drop one"}
+    excludes |= dict.fromkeys(("dyn", "speed"), "each has the dual; keep one")
 
     @property
     def pull(self) -> float:
         return 1 / self.beta
 
     def cast(self, w: Vector, st: Record) -> tuple[Vector, Record]:
-        share = (st["t"] / max(self.warm, 1)).clamp(max=1) if self.warm > 0 else 1.0
-        rho, length = self.rho0 + (self.rho_g - self.rho0) * share, st["p"].norm()
+        t, length, rise = st["t"], st["p"].norm(), (self.rho_g - self.rho0) / max(self.warm, 1)
+        slip = self.schedule == "released"
+        early = 0 * t + self.rho_l + rise if slip else self.rho0 + t * rise
+        rho = torch.where(t < self.warm + slip, early, self.rho_g)
         return w + rho * st["p"] / torch.where(length > 0, length, 1), {}
 
     def correct(self, s: Step) -> Vector:

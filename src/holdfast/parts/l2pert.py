@@ -13,7 +13,8 @@ class L2Pert(Part, Perturb):
     """Rescales SAM's perturbation and filters nothing: FedFFT's l2 control, and SAM at the radius the filter leaves.
 
     'filter': e <- e ||HP_r e||/||e|| over the model; 'cap': e <- e min(1, max/||e||).
-    'cap' is that of FedFFT's table 3, which does nothing to an exact SAM of rho <= max.
+    'cap' is that of FedFFT's table 3, which does nothing to an exact SAM of rho <= max.  Private tensors do not count
+    and stay as they are.
     """
 
     r: float = 0.01
@@ -23,6 +24,9 @@ class L2Pert(Part, Perturb):
     jumps = True
 
     def perturb(self, e: Vector, s: Step) -> Vector:
+        shared = s.layout.shared(e)
         if self.form == "cap":
-            return e * (self.max / e.norm().clamp(min=1e-30)).clamp(max=1)
-        return e * spectrum.ratio(s.layout.map(lambda _, t: spectrum.highpass(t, self.r), e), e)
+            scale = (self.max / shared.norm().clamp(min=1e-30)).clamp(max=1)
+        else:
+            scale = spectrum.ratio(s.layout.map(lambda _, t: spectrum.highpass(t, self.r), shared), shared)
+        return spectrum.within(s.layout, lambda _, t: t * scale, e)

@@ -13,11 +13,14 @@ class Nova(Part, Close, Update):
 
     d_k = (w_k - w^t)/a_k;  w <- w + (sum p_k a_k) sum p_k d_k.  Wang et al. 2020, eq. 6-8.
     a_k is K for plain steps, sum (1 - b^s)/(1 - b) beside momentum b, and (1 - (1 - lr A)^K)/(lr A) beside a pull
-    A (w - w^t): it is read off the parts beside it, so it needs no option.
+    A (w - w^t).  It is read off the parts beside it: an option b or A could only disagree with them.
     """
 
     uplink = {"a": "weighted"}
-    excludes = {"eve": "eve compares variances of whole updates, and nova divides each by its steps; drop one"}
+    excludes = {
+        "eve": "eve compares variances of whole updates, and nova divides each by its steps; drop one",
+        "awa": "awa compares clients' models, and nova sends their updates divided by their steps; drop one",
+    }
 
     def refuses(self, method: Method) -> str | None:
         stiff = [p.text() for p in method.parts if isinstance(p, Correct) and p.stiffness]

@@ -18,7 +18,8 @@ class Sol(Part, Ascend):
     e = rho g_p/||g_p||, g_p the gradient of KL(softmax(z_glob/T) || softmax(z/T)), or of ||w - w^t||^2/2 ('distance').
     Lee et al. 2024 (FedSOL), alg. 1; both models in evaluation mode.  e = 0 where ||g_p|| <= floor: at w = w^t the
     gradient is rounding noise, which the released eps of 1e-12 turns into a perturbation of length rho.
-    adaptive: e times |w - w^t|, scaled to length 1 along dimension 0.
+    adaptive: e times |w - w^t|, scaled to length 1 along dimension 0.  where: perturbs the head or the body alone, and
+    takes its norm alone.
     """
 
     rho: float = 1.0
@@ -26,6 +27,7 @@ class Sol(Part, Ascend):
     form: Literal["kl", "distance"] = "kl"
     adaptive: bool = False
     floor: float = 1e-6
+    where: Literal["all", "head", "body"] = "all"
     ranges = {"rho": ">= 0", "temperature": "> 0", "floor": ">= 0"}
     neutral = {"rho": 0.0}
     jumps = True
@@ -33,6 +35,9 @@ class Sol(Part, Ascend):
     def ascend(self, grad: Callable[[], Vector], carry: Record, s: Step) -> tuple[Vector, Record]:
         away = s.w - s.anchor
         g = s.grad(lambda w: self.forgetting(w, s), s.w) if self.form == "kl" else away
+        if self.where != "all":
+            chosen = {name: (name in s.layout.head) == (self.where == "head") for name in s.layout.names}
+            g = s.layout.map(lambda name, t: t * chosen[name], g)
         length = g.norm()
         e = torch.where(length > self.floor, self.rho * g / (length + 1e-12), 0).to(g.dtype)
         if self.adaptive:

@@ -17,21 +17,24 @@ class SpecPert(Part, Perturb):
 
     e <- HP_r(e) tensor by tensor.  FedFFT, alg. 1, eq. 5-8.  Private tensors are perturbed unfiltered.
     Controls: band (other bins; number `draw`), match (as long as before, so that the radius is rho again).
+    scope: which tensors, or words in their names; min_bins: at least so many go, of a short tensor too.
     """
 
     r: float = 0.01
     band: Literal["low", "high", "random", "fresh"] = "low"
     match: Literal["none", "tensor", "model"] = "none"
     draw: int = 0
+    scope: str = "all"
+    min_bins: Literal[0, 1] = 0
     ranges = {"r": "in [0, 1]"}
-    neutral = {"r": 0.0}
+    neutral = {"r": 0.0, "min_bins": 0}
 
     def perturb(self, e: Vector, s: Step) -> Vector:
+        spectrum.require_scope(s.layout, self.scope, "specpert")
         key = s.key if self.band == "fresh" else noise.fold(torch.zeros_like(s.key) + self.draw, self.tag)
 
         def one(name: str, t: Tensor) -> Tensor:
-            if name in s.layout.private:
-                return t
-            return spectrum.highpass(t, self.r, self.band, noise.fold(key, s.layout.names.index(name)))
+            own = noise.fold(key, s.layout.names.index(name))
+            return spectrum.highpass(t, self.r, self.band, own, self.min_bins)
 
-        return spectrum.matched(s.layout, e, s.layout.map(one, e), self.match)
+        return spectrum.within(s.layout, one, e, self.match, self.scope)

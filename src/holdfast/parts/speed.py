@@ -26,6 +26,7 @@ class Speed(Part, Ascend, Transform, Correct, Close):
     equal = True
     excludes = {
         "dyn": "each has the dual; keep one",
+        "awa": "awa compares clients' models, and speed sends them moved by their duals; take dyn + sam",
         "nova": "speed's duals sum whole updates, and nova divides them by their steps; drop one",
         "scaffold": "scaffold's variate is read off the local steps, and speed sends another update; take dyn + sam",
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from holdfast.headline import label
 from holdfast.report.charts import Axis, Frame, Series, chart, data, enclosing, swatch, within
 from holdfast.report.figures import Point, curve, percent, score, size
 from holdfast.report.gather import METRICS, Group
@@ -22,9 +23,9 @@ def curves(groups: Sequence[Group], target: float | None) -> str:
     small = drawing(loss, "loss", "Train loss over rounds", "train loss", "loss") if has(loss) else ""
     for metric in METRICS:
         series = of_metric(groups, metric, against_bytes=True)
-        name = metric.replace("_", " ")
+        name = label(metric)
         if has(series):
-            small += drawing(series, f"{metric}-bytes", f"{name.capitalize()} against bytes, %", name, "bytes", target)
+            small += drawing(series, f"{metric}-bytes", f"{capital(name)} against bytes, %", name, "bytes", target)
     return (
         '<p class="said">Lines are means over seeds, bands one standard deviation to each side. '
         f'A name hides or shows its curve.</p><ul class="legend">{keys}</ul>{drawn}<div class="pair">{small}</div>'
@@ -47,8 +48,12 @@ def scores(groups: Sequence[Group], metric: str, target: float | None) -> str:
     series = of_metric(groups, metric)
     if not has(series):
         return ""
-    name = metric.replace("_", " ")
-    return drawing(series, metric, f"{name.capitalize()} over rounds, %", name, "score", target, big=True)
+    name = label(metric)
+    return drawing(series, metric, f"{capital(name)} over rounds, %", name, "score", target, big=True)
+
+
+def capital(name: str) -> str:
+    return name[:1].upper() + name[1:]
 
 
 def drawing(

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from holdfast.headline import TAIL
 from holdfast.report.gather import Group, RunView, is_number
 
-TAIL = 10  # evaluated rounds in the closing mean
 MINUS = "\N{MINUS SIGN}"
 TO = "\N{EN DASH}"  # between the ends of a range
 

@@ -6,16 +6,18 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast import headline
 from holdfast import rows as records
+from holdfast.data.told import KEYS as MEASURES
 from holdfast.errors import Refused
 
 TABLES = ("run", "plan", "facts", "sheet")
 SHEET = ("model", "down", "up", "memory", "state", "passes", "forwards", "individual")
-METRICS = ("accuracy", "personal_accuracy")
+METRICS = headline.METRICS[::-1]  # in the order of the page
 ADVICE = "restore it, or leave that run out"
 DEPTH = 2  # how far below a given folder runs are looked for
 
@@ -34,6 +36,7 @@ class RunView:
     split_hash: str
     finished: bool
     split_seed: int | None = None
+    measures: dict[str, Any] = field(default_factory=dict[str, Any])  # of the split; older folders have none
 
     @property
     def done(self) -> int:
@@ -46,7 +49,7 @@ class RunView:
     @property
     def metric(self) -> str:
         """What the run was evaluated by; `accuracy` if it has not been evaluated yet."""
-        return next((name for name in reversed(METRICS) if any(name in row for row in self.metrics)), METRICS[0])
+        return headline.metric(self.metrics)
 
     @property
     def scores(self) -> list[tuple[int, float]]:
@@ -94,7 +97,8 @@ def load(folder: Path) -> RunView:
     finished = metrics[-1]["round"] >= tables["run"]["rounds"]
     run, plan, facts, sheet = (tables[name] for name in TABLES)
     counts, seed = split.get("counts", []), split.get("seed")
-    return RunView(folder, run, plan, facts, sheet, metrics, counts, split["hash"], finished, seed)
+    measures = split.get("measures", {})
+    return RunView(folder, run, plan, facts, sheet, metrics, counts, split["hash"], finished, seed, measures)
 
 
 def damaged(path: Path, reason: str) -> Refused:
@@ -141,6 +145,10 @@ def stored_split(path: Path) -> dict[str, Any]:
     sound = isinstance(table, list) and all(isinstance(row, list) for row in table)
     if not sound or len({len(row) for row in table}) > 1 or any(type(n) is not int or n < 0 for r in table for n in r):
         raise damaged(path, "its counts are not one list of numbers a client, all of one length")
+    measures = split.get("measures", {})
+    whole = isinstance(measures, dict) and all(is_number(value) for value in measures.values())
+    if not whole or (measures and not measures.keys() >= MEASURES):
+        raise damaged(path, "its measures are not the numbers that a run keeps of a split")
     return split
 
 

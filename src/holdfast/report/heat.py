@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from statistics import median
 
+from holdfast.data.told import Measures, clients, marginals, unlike
 from holdfast.report.charts import island
 from holdfast.report.figures import TO, several
 
@@ -29,8 +30,8 @@ def level(count: int, starts: Sequence[int]) -> int:
 
 def heat_map(counts: Counts, style: str, width: int) -> str:
     """Clients from left to right, classes from top to bottom; sizes above, unless they are all the same."""
-    shown = [row[:CLASSES] for row in counts[:CLIENTS]]
-    clients, classes = len(shown), len(shown[0])
+    drawn = shown(counts)
+    clients, classes = len(drawn), len(drawn[0])
     left, top, bars = 44, 8, 52 if len({sum(row) for row in counts[:CLIENTS]}) > 1 else -6
     tall = 18 if classes <= 20 else max(4, 360 // classes)
     start, end = top + bars + 6, top + bars + 6 + classes * tall
@@ -43,7 +44,7 @@ def heat_map(counts: Counts, style: str, width: int) -> str:
         f'aria-label="{label}" data-cells="{place}">',
         sizes([sum(row) for row in counts[:CLIENTS]], left, top, bars, wide) if bars > 0 else "",
         f'<rect class="floor" x="{left}" y="{start}" width="{wide * clients:.1f}" height="{classes * tall}"/>',
-        f'<g class="cells" {inside}>{cells(shown, edges(shown))}</g>',
+        f'<g class="cells" {inside}>{cells(drawn, edges(drawn))}</g>',
         *(
             f'<text class="tick end" x="{left - 7}" y="{start + c * tall + tall / 2 + 4:g}">{c}</text>'
             for c in range(0, classes, every(classes, 12))
@@ -58,10 +59,15 @@ def heat_map(counts: Counts, style: str, width: int) -> str:
     ])  # fmt: skip
 
 
-def cells(shown: Counts, starts: Sequence[int]) -> str:
+def shown(counts: Counts) -> Counts:
+    """What is drawn of it."""
+    return [list(row[:CLASSES]) for row in counts[:CLIENTS]]
+
+
+def cells(drawn: Counts, starts: Sequence[int]) -> str:
     """One path a level, in units of a cell; neighbours of a level are one piece."""
     paths: dict[int, list[str]] = {}
-    for i, row in enumerate(shown):
+    for i, row in enumerate(drawn):
         for c, count in enumerate(row):
             if count:
                 paths.setdefault(level(count, starts), []).append(f"M{i} {c}h1v1h-1z")
@@ -95,8 +101,8 @@ def every(count: int, most: int) -> int:
 
 def scale(counts: Counts) -> str:
     """The colours with the numbers of samples that they stand for."""
-    starts = edges([row[:CLASSES] for row in counts[:CLIENTS]])
-    most = max((n for row in counts[:CLIENTS] for n in row[:CLASSES]), default=0)
+    drawn = shown(counts)
+    starts, most = edges(drawn), max((n for row in drawn for n in row), default=0)
     items = [
         '<li><svg class="key h0" viewBox="0 0 14 14" aria-hidden="true"><rect width="14" height="14"/></svg>0</li>'
     ]
@@ -108,6 +114,14 @@ def scale(counts: Counts) -> str:
             f'<rect width="14" height="14"/></svg>{text}</li>'
         )
     return f'<ul class="scale" aria-label="samples in a cell"><li>samples in a cell</li>{"".join(items)}</ul>'
+
+
+def said(counts: Counts, measures: Measures | None) -> str:
+    if not measures:
+        return told(counts)
+    made = f"{clients(measures)}, made when they come. Measured and drawn are the first of them: "
+    text = f" All together hold {marginals(measures)}. Measures: {unlike(measures, len(counts[0]))}."
+    return escape(made if "measured" in measures else "") + told(counts) + escape(text)
 
 
 def told(counts: Counts) -> str:
@@ -129,10 +143,11 @@ def told(counts: Counts) -> str:
     return escape(text + (f" Drawn are {' and '.join(beyond)}." if beyond else ""))
 
 
-def figure(counts: Counts) -> str:
-    shown = [list(row[:CLASSES]) for row in counts[:CLIENTS]]
+def figure(counts: Counts, measures: Measures | None = None) -> str:
+    """With the measures that newer runs keep of their split."""
     drawings = heat_map(counts, "wide", 980) + heat_map(counts, "narrow", 380)
     return (
-        f'<figure><p class="said">{told(counts)}</p><div class="plot">{drawings}<div class="tip" hidden></div></div>'
-        f"{scale(counts)}{island({'kind': 'cells', 'counts': shown})}</figure>"
+        f'<figure><p class="said">{said(counts, measures)}</p>'
+        f'<div class="plot">{drawings}<div class="tip" hidden></div></div>'
+        f"{scale(counts)}{island({'kind': 'cells', 'counts': shown(counts)})}</figure>"
     )

@@ -16,6 +16,12 @@ def named(group: Group, index: int) -> str:
     return f'<span class="name">{swatch(index)}<span>{escape(group.label)}</span></span>'
 
 
+def stacked(text: str) -> str:
+    """A mean with its deviation below it."""
+    mean, sign, rest = text.partition(" ± ")
+    return f'{mean} <span class="under">± {rest}</span>' if sign else mean
+
+
 def table(head: Sequence[str], body: Sequence[Sequence[str]], kind: str = "") -> str:
     """Cells are HTML. Each repeats its column's name for narrow screens, where a row becomes a block."""
     columns = "".join(f'<th scope="col" role="columnheader">{cell}</th>' for cell in head)

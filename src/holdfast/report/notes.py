@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from holdfast.report.figures import MINUS, TAIL, Spread, closing, listed, over_seeds, ranges, score, several, tenth
+from holdfast.batchnorm import POLICIES
+from holdfast.headline import TAIL, label
+from holdfast.report.figures import MINUS, Spread, closing, listed, over_seeds, ranges, score, several, tenth
 from holdfast.report.gather import Group, RunView, differing
 from holdfast.rows import WRECK
 from holdfast.statistics import interval, mean
@@ -14,9 +16,14 @@ from holdfast.statistics import interval, mean
 LEFT_OUT = 6  # reasons that are listed
 METRIC = {
     "accuracy": "Accuracy is that of the server's model on the test set.",
+    "auc": (
+        "AUC is over all rows of the test set at once, ties counting half, scored by the server's model or, where "
+        "layers are private, each user's rows by its own. Accuracy says nothing there: of every hundred rows one is a "
+        "click, so to expect none is 99 % accurate."
+    ),
     "personal_accuracy": (
-        "Personal accuracy is that of each client's own model on test data with the client's class shares, "
-        "as a mean over the clients; it is not comparable with accuracy."
+        "Personal accuracy is that of each client's own model, as a mean over the clients, on test rows of its own "
+        "or, where it has none, on test data with its class shares; it is not comparable with accuracy."
     ),
 }
 Runs = Sequence[RunView]
@@ -63,7 +70,7 @@ def finding(groups: Sequence[Group]) -> list[str]:
         ranked = [g for g in map(counted, groups) if g.metric == metric and over_seeds(g, closing)]
         ranked.sort(key=lambda g: -closing_of(g).mean)
         if len(ranked) > 1:
-            found.append(ahead(ranked[0], ranked[1], metric.replace("_", " ")))
+            found.append(ahead(ranked[0], ranked[1], label(metric)))
     return found
 
 
@@ -101,7 +108,8 @@ def paired(first: Group, second: Group) -> list[float] | None:
 def notes(groups: Sequence[Group]) -> list[str]:
     views = all_runs(groups)
     checks: list[Callable[[Sequence[Group], Runs], Iterator[str]]] = [
-        measured, chosen, seeds, unfinished, diverged, settings, splits, start, holes, machines,
+        measured, each_client, normalised, chosen, seeds,
+        unfinished, diverged, settings, splits, start, holes, machines,
     ]  # fmt: skip
     return [note for check in checks for note in check(groups, views)]
 
@@ -111,6 +119,27 @@ def measured(groups: Sequence[Group], views: Runs) -> Iterator[str]:
         having = [group.label for group in groups if group.metric == metric]
         if having:
             yield text + (f" It is given for {listed(having)}." if len(having) < len(groups) else "")
+
+
+def each_client(groups: Sequence[Group], views: Runs) -> Iterator[str]:
+    having = [view for view in views if any("client_accuracy" in row for row in view.metrics)]
+    expected = [view for view in having if view.measures.get("tested") == 0]  # older runs had test rows, or no figure
+    if expected:
+        which = "" if len(expected) == len(having) else f" It is so in {listed([v.folder for v in expected])}."
+        yield (
+            "Client accuracy is that of the server's model, as a mean over the clients; no client has test rows of its "
+            f"own, so each counts with the accuracy expected on test data with its class shares.{which}"
+        )
+    elif having:
+        yield "Client accuracy is that of the server's model on each client's own test rows, as a mean over clients."
+
+
+def normalised(groups: Sequence[Group], views: Runs) -> Iterator[str]:
+    for name, said in POLICIES.items():
+        having = [group.label for group in groups if group.runs[0].facts.get("batchnorm") == name]
+        if having:
+            which = f" It is so for {listed(having)}." if len(having) < len(groups) else ""
+            yield f"BatchNorm, {name}: {said}.{which}"
 
 
 def chosen(groups: Sequence[Group], views: Runs) -> Iterator[str]:

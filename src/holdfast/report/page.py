@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -21,8 +21,6 @@ from holdfast.report.notes import lead
 from holdfast.report.result import result
 from holdfast.report.sections import cost, repeat, split
 
-NAMES = {"result": "Result", "curves": "Curves", "split": "Split", "cost": "Cost", "repeat": "Repeat"}
-
 
 def render(
     groups: Sequence[Group], *, title: str, rows: Sequence[dict[str, Any]] | None = None, target: float | None = None,
@@ -31,18 +29,23 @@ def render(
     """The whole page. `rows` is a ready table; without it one is computed. `target` is an accuracy to be reached."""
     if not groups:
         raise Refused("no run to report; name the folders of runs, or a folder that holds them")
-    style, script = asset("style.css"), asset("page.js")
     parts = {
-        "result": result(groups, rows, target),
-        "curves": curves(groups, target),
-        "split": split(groups),
-        "cost": cost(groups),
-        "repeat": repeat(groups, command),
+        "result": ("Result", result(groups, rows, target)),
+        "curves": ("Curves", curves(groups, target)),
+        "split": ("Split", split(groups)),
+        "cost": ("Cost", cost(groups)),
+        "repeat": ("Repeat", repeat(groups, command)),
     }
-    nav = "".join(f'<a href="#{key}">{name}</a>' for key, name in NAMES.items())
+    return document(title, lead(groups), parts)
+
+
+def document(title: str, about: str, parts: Mapping[str, tuple[str, str]]) -> str:
+    """A page of these sections: their names and HTML, by their ids."""
+    style, script = asset("style.css"), asset("page.js")
+    nav = "".join(f'<a href="#{key}">{name}</a>' for key, (name, _) in parts.items())
     body = "".join(
-        f'<section id="{key}" aria-labelledby="{key}-h"><h2 id="{key}-h">{NAMES[key]}</h2>{part}</section>'
-        for key, part in parts.items()
+        f'<section id="{key}" aria-labelledby="{key}-h"><h2 id="{key}-h">{name}</h2>{part}</section>'
+        for key, (name, part) in parts.items()
     )
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -53,8 +56,8 @@ def render(
         f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f'<header><div class="top"><p class="mark-of">holdfast report</p><nav aria-label="Sections">{nav}</nav>'
         '<button type="button" id="theme" hidden>Dark</button></div>'
-        f'<h1>{escape(title)}</h1><p class="lead">{escape(lead(groups))}</p></header>\n'
-        f"<main>{body}</main>\n<footer><p>Written by holdfast {escape(__version__)} from the runs' folders. "
+        f'<h1>{escape(title)}</h1><p class="lead">{escape(about)}</p></header>\n'
+        f"<main>{body}</main>\n<footer><p>Written by holdfast {escape(__version__)} . "
         "This file is complete: it loads nothing.</p></footer>\n"
         f"<script>{script}</script>\n</body>\n</html>\n"
     )

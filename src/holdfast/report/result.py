@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
+from holdfast.headline import label as metric_name
 from holdfast.report.charts import strip, swatch
 from holdfast.report.figures import Spread, best, closing, last, over_seeds, percent, plain, reached, score, size, tenth
+from holdfast.report.further import further
 from holdfast.report.gather import METRICS, Group, RunView
-from holdfast.report.markup import NOTHING, named, table
+from holdfast.report.markup import NOTHING, named, stacked, table
 from holdfast.report.notes import all_runs, counted, finding, notes
 
 SETTINGS = ("data", "split", "model", "rounds", "cohort", "epochs", "steps", "batch", "lr", "lr_decay", "server_lr")
@@ -19,7 +21,8 @@ def result(groups: Sequence[Group], rows: Sequence[dict[str, Any]] | None, targe
     shown = given_table(groups, rows) if rows else own_table(groups, target)
     found = "".join(f'<p class="finding">{escape(text)}</p>' for text in finding(groups))
     items = "".join(f"<li>{escape(text)}</li>" for text in notes(groups))
-    return f'{settings(groups)}{shown}{found}<h3>Read it with this in mind</h3><ul class="notes">{items}</ul>'
+    minded = f'<h3>Read it with this in mind</h3><ul class="notes">{items}</ul>'
+    return f"{settings(groups)}{shown}{found}{further(groups)}{minded}"
 
 
 def settings(groups: Sequence[Group]) -> str:
@@ -65,7 +68,7 @@ def own_table(groups: Sequence[Group], target: float | None) -> str:
     body = []
     for i, group in enumerate(groups):
         cells = own_row(group, i, target, ends[group.metric])
-        body.append([cells[0], group.metric.replace("_", " "), *cells[1:]] if mixed else cells)
+        body.append([cells[0], metric_name(group.metric), *cells[1:]] if mixed else cells)
     return table(head, body, "numbers mixed" if mixed else "numbers")
 
 
@@ -85,12 +88,6 @@ def own_row(group: Group, index: int, target: float | None, ends: tuple[float, f
         cells += to_target(kept, target)
     values = [closing(view) for view in kept.runs if view.scores]
     return [cells[0], *map(stacked, cells[1:]), strip(values, *ends, index) if values else NOTHING]
-
-
-def stacked(text: str) -> str:
-    """A mean with its deviation below it."""
-    mean, sign, rest = text.partition(" ± ")
-    return f'{mean} <span class="under">± {rest}</span>' if sign else mean
 
 
 def reach(groups: Sequence[Group]) -> tuple[float, float]:

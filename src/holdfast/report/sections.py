@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from holdfast.headline import label
 from holdfast.report import heat
 from holdfast.report.figures import last, listed, score, several
 from holdfast.report.gather import Group, RunView
@@ -37,9 +38,10 @@ def split(groups: Sequence[Group]) -> str:
 def one_split(key: str, views: Sequence[RunView], opened: bool) -> str:
     seeds = sorted({view.seed for view in views})
     name = f"{several(len(seeds), 'seed').split(' ')[1]} {listed(seeds)}"
+    figure = heat.figure(views[0].counts, views[0].measures)
     return (
         f"<details{' open' if opened else ''}><summary>{escape(views[0].run['split'])}, {name} "
-        f'<code class="hash">{escape(key[:12])}</code></summary>{heat.figure(views[0].counts)}</details>'
+        f'<code class="hash">{escape(key[:12])}</code></summary>{figure}</details>'
     )
 
 
@@ -82,7 +84,7 @@ def repeat(groups: Sequence[Group], whole: str) -> str:
 
 def one_run(view: RunView) -> str:
     state = f"{view.done} of {view.run['rounds']} rounds" + ("" if view.finished else ", not finished")
-    ended = f", last {view.metric.replace('_', ' ')} {score(last(view))} %" if view.scores else ""
+    ended = f", last {label(view.metric)} {score(last(view))} %" if view.scores else ""
     line = command(view)
     if line:
         again = shell(line)

@@ -36,6 +36,9 @@ SAME: dict[str, tuple[str, dict]] = {
     "sol(adaptive=True)": ("sol", {"adaptive": True}),
     "sol(rho=0.2, form='distance')": ("sol", {"rho": 0.2, "form": "distance"}),
     "sol(rho=0.2, form='distance', adaptive=True)": ("sol", {"rho": 0.2, "form": "distance", "adaptive": True}),
+    "sol(where='head')": ("sol", {"where": "head"}),
+    "sol(where='body', adaptive=True)": ("sol", {"where": "body", "adaptive": True}),
+    "scaffold(option='I')": ("scaffold", {}),  # from unequal batches: 5 and 4 rows, 5 and 1, 5, 5 and 4
     "freeze": ("freeze", {}),
     "freeze(mode='discard')": ("freeze", {"mode": "discard"}),
     "per": ("per", {}),

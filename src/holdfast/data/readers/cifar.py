@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.data.columns import Column
 from holdfast.data.readers import hub
 from holdfast.data.readers.entry import Entry, File, Layout
 from holdfast.data.readers.tree import Tree, told
-from holdfast.data.sets import Column, Dataset
+from holdfast.data.sets import Dataset
 from holdfast.errors import Refused
 
 PIXELS = 3 * 32 * 32

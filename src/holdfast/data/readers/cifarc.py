@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.data.columns import Column
 from holdfast.data.readers.entry import Entry, File, Layout
 from holdfast.data.readers.needs import package
 from holdfast.data.readers.room import room
 from holdfast.data.readers.tree import Tree
-from holdfast.data.sets import Column, Dataset
+from holdfast.data.sets import Dataset
 from holdfast.errors import Refused
 
 MAIN = (

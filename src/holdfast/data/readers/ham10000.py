@@ -7,10 +7,11 @@ import io
 
 import numpy as np
 
+from holdfast.data.columns import Column
 from holdfast.data.readers.entry import Entry, File, Layout
 from holdfast.data.readers.pictures import check_options, held_out, is_picture, pictures
 from holdfast.data.readers.tree import Tree
-from holdfast.data.sets import Column, Dataset
+from holdfast.data.sets import Dataset
 from holdfast.errors import Refused
 
 CLASSES = ("akiec", "bcc", "bkl", "df", "mel", "nv", "vasc")

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from holdfast.data.columns import Column
 from holdfast.data.readers import idx
 from holdfast.data.readers.entry import Entry, File, Layout
 from holdfast.data.readers.tree import Tree
-from holdfast.data.sets import Column, Dataset
+from holdfast.data.sets import Dataset
 from holdfast.errors import Refused
 
 PARTS = (("train", "train"), ("t10k", "test"))  # how MNIST's files begin, and QMNIST's labels go on

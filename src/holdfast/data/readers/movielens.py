@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from holdfast.data.columns import Column
 from holdfast.data.plan import generator
 from holdfast.data.readers.entry import Entry, File, Layout
 from holdfast.data.readers.leaf import seed_problems
 from holdfast.data.readers.room import room
 from holdfast.data.readers.tree import Tree, told
-from holdfast.data.sets import Column, Dataset
+from holdfast.data.sets import Dataset
 from holdfast.errors import Refused
 
 HISTORY, NEGATIVES, CANDIDATES = 50, 4, 100  # candidates: the test positive and its 99 negatives

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from holdfast.data.columns import Column
 from holdfast.data.readers import hub
 from holdfast.data.readers.entry import Entry, Layout
 from holdfast.data.readers.pictures import check_options, held_out, is_picture, pictures
 from holdfast.data.readers.tree import Tree, told
-from holdfast.data.sets import Column, Dataset
+from holdfast.data.sets import Dataset
 from holdfast.errors import Refused
 
 DOMAINS = ("art_painting", "cartoon", "photo", "sketch")

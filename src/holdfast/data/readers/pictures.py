@@ -39,7 +39,9 @@ def decoded(data: bytes, where: str, size: int | None = None, mode: str = "RGB")
                 plain = plain.resize((size, size), image.Resampling.BILINEAR)
             held = np.asarray(plain)
     except (OSError, ValueError, SyntaxError, image.DecompressionBombError) as error:
-        raise Refused(f"{where}: is no whole image ({error}); get it again") from None
+        # Pillow says "cannot identify image file" with the address of our stream.
+        reason = "of no kind that Pillow knows" if type(error).__name__ == "UnidentifiedImageError" else error
+        raise Refused(f"{where}: is no whole image ({reason}); get it again") from None
     return held[None] if held.ndim == 2 else held.transpose(2, 0, 1)
 
 

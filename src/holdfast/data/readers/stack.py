@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from holdfast.data.columns import Column
 from holdfast.data.readers.room import room
-from holdfast.data.sets import Column
 
 
 class Rows(NamedTuple):
