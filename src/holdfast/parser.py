@@ -19,6 +19,7 @@ COMMANDS = (
     "data",
     "report",
     "calibrate",
+    "flower",
 )  # each a module of `holdfast.commands`
 
 

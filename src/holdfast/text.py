@@ -105,6 +105,7 @@ EXAMPLES = {
     "augmentation": "crop(pad=4) + flip",
     "normalisation": "fl_simulator_cifar10",
     "calibration": "ccvr(samples=1000)",
+    "policy": "deadline(seconds=60)",
 }
 
 

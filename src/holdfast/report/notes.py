@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from holdfast.report.gather import Group, RunView, differing
 from holdfast.rows import WRECK
 from holdfast.statistics import interval, mean
 
+LEFT_OUT = 6  # reasons that are listed
 METRIC = {
     "accuracy": "Accuracy is that of the server's model on the test set.",
     "auc": (
@@ -234,7 +236,9 @@ def holes(groups: Sequence[Group], views: Runs) -> Iterator[str]:
     dropped = [f"{view.folder} ({count})" for view, count in lost if count]
     if dropped:
         yield f"Updates that were not finite were dropped: {listed(dropped)}."
-    idle = [sum(r["clients"] - r["trained"] for r in v.metrics if "trained" in r and "clients" in r) for v in views]
+    yield from left_out(views)
+    asked = [[row for row in view.metrics if {"trained", "clients"} <= row.keys()] for view in views]
+    idle = [sum(r["clients"] - r["trained"] - len(r.get("missing", ())) for r in rows) for rows in asked]
     if any(idle):
         each = tenth(sum(idle) / len(idle))
         yield f"Some visited clients had no samples and did not train ({each} visits a run); they send nothing up."
@@ -245,3 +249,13 @@ def machines(groups: Sequence[Group], views: Runs) -> Iterator[str]:
         found = list(dict.fromkeys(str(view.plan.get(key, "unknown")) for view in views))
         if len(found) > 1:
             yield f"Not all runs were computed alike: {key} is {listed(found)}. Last digits may differ for that."
+
+
+def left_out(views: Sequence[RunView]) -> Iterator[str]:
+    """Clients of a real federation whose answers did not count, each with its reasons and how often; see flower.md."""
+    for view in views:
+        each = Counter((i, why) for row in view.metrics for i, why in row.get("missing", {}).items())
+        told = [f"client {i}: {why} ({many} times)" for (i, why), many in each.most_common(LEFT_OUT)]
+        more = ", ..." if len(each) > LEFT_OUT else ""
+        if each:
+            yield f"In {view.folder} answers were left out of rounds. {'; '.join(told)}{more}."
