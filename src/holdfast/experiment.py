@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from holdfast.data.sets import Dataset
 from holdfast.data.splits import Split
 from holdfast.errors import Problem, Refused
 from holdfast.execute import auto, tensors
+from holdfast.execute.cluster import Cluster
 from holdfast.fitting import fitting
 from holdfast.kinds import KINDS as KINDS_OF
 from holdfast.method import Method
@@ -70,6 +72,9 @@ class Run:
     threads: int = 0
     dtype: str = "float32"
     device: str = "cpu"
+    ray_address: str = ""
+    workers: int = 0
+    workers_per_gpu: int = 1
 
     def texts(self) -> dict[str, Any]:
         """The fields as they are written down."""
@@ -204,10 +209,17 @@ def build(run: Run, plan: Plan | None, method: Method, data: Dataset, split: Spl
         fed = with_proxy(run, fed)
     plan = plan or planned(run, fed, module)
     chosen = auto.Choice(plan.engine, plan.lanes, plan.why)
-    fed = replace(fed, execute=auto.make(chosen, method, task, plan.compile))
+    cluster = Cluster(
+        run.ray_address or os.environ.get("RAY_ADDRESS", ""),
+        run.workers,
+        run.workers_per_gpu,
+        plan.threads,
+        plan.device,
+    )
+    fed = replace(fed, execute=auto.make(chosen, method, task, plan.compile, cluster))
     if run.finetune:
         free = whole_task.keeping(task.layout.private)
-        fed = replace(fed, tuning=Tuning(run.finetune, free, auto.make(chosen, PLAIN, free, plan.compile)))
+        fed = replace(fed, tuning=Tuning(run.finetune, free, auto.make(chosen, PLAIN, free, plan.compile, cluster)))
     facts = {
         "parameters": task.layout.size,
         "clients": len(split.clients),
@@ -232,19 +244,27 @@ def planned(run: Run, fed: Federation, module: nn.Module) -> Plan:
     like = auto.like(name, module)
     choice = auto.choose(like, math.prod(fed.data.shape), many, run.device, taken=like != name)
     if run.engine != "auto":
-        choice = auto.Choice(
-            run.engine, 1 if run.engine == "loop" else min(many, auto.LANES), f"{run.engine}: asked for"
-        )
-    if choice.engine == "batched":
+        choice = asked(run, many)
+    if choice.engine != "loop":
         reason = unmappable(fed)
-        if reason and run.engine == "batched":
-            raise Refused(f"engine=batched: this model cannot be mapped over clients ({reason}); take --engine loop")
+        if reason and run.engine != "auto":
+            raise Refused(
+                f"engine={run.engine}: this model cannot be mapped over clients ({reason}); take --engine loop"
+            )
         if reason:
             choice = auto.Choice("loop", 1, f"loop: this model cannot be mapped over clients ({reason})")
-    lanes = run.lanes or choice.lanes if choice.engine == "batched" else 1
-    threads = run.threads or torch.get_num_threads()
-    compiled = run.compile and choice.engine == "batched"
+    lanes = run.lanes or choice.lanes if choice.engine != "loop" else 1
+    threads = run.threads or (1 if choice.engine == "ray" else torch.get_num_threads())
+    compiled = run.compile and choice.engine != "loop"
     return Plan(choice.engine, lanes, compiled, threads, run.dtype, run.device, torch.__version__, choice.why)
+
+
+def asked(run: Run, many: int) -> auto.Choice:
+    """The engine that was asked for. Ray's lanes depend on no number of workers, so that no bit does."""
+    if run.engine != "ray":
+        return auto.Choice(run.engine, 1 if run.engine == "loop" else min(many, auto.LANES), f"{run.engine}: asked for")
+    lanes = run.lanes or min(-(-many // auto.SHARDS), auto.LANES)
+    return auto.Choice("ray", lanes, f"ray: asked for; rounds of {-(-many // lanes)} shards of {lanes} clients")
 
 
 def unmappable(fed: Federation) -> str:

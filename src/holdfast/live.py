@@ -63,4 +63,5 @@ def line(row: Row) -> str:
     loss = "" if row["train_loss"] is None else f"  train loss {row['train_loss']:.4f}"
     why = f" ({row['dropped_why']})" if row.get("dropped_why") else ""
     dropped = f"  dropped {row['dropped']}{why}" if "dropped" in row else ""
-    return f"round {row['round']:>4}  {'  '.join(score)}{loss}  {row['train_seconds']:.2f} s{dropped}"
+    remark = f"  {row['remark']}" if "remark" in row else ""
+    return f"round {row['round']:>4}  {'  '.join(score)}{loss}  {row['train_seconds']:.2f} s{dropped}{remark}"

@@ -16,26 +16,17 @@ import torch
 from holdfast import checkpoint
 from holdfast.data.splits import Split
 from holdfast.errors import Failed, Problem, Refused
+from holdfast.execute import auto
 from holdfast.experiment import KINDS, Plan, Ready, Run, ready
-from holdfast.folder import (
-    alone,
-    create,
-    keep,
-    made_folder,
-    restore,
-    snapshot,
-    sound,
-    trim,
-    vacant,
-    write_row,
-)  # fmt: skip
+from holdfast.folder import alone, create, keep, made_folder, restore, snapshot, sound, trim, vacant, write_row
 from holdfast.options import attempt, numbers
 from holdfast.recorded import opened
 from holdfast.round import Server
 from holdfast.rows import WRECK, broke, holes, marked, plain
 from holdfast.simulate import Row, State, advance
 
-GROWS = {"rounds", "data_dir"}  # what a resumed run may change
+GROWS = {"rounds", "data_dir", "ray_address", "workers", "workers_per_gpu"}  # what a resumed run may change
+ALIKE = {"batched", "ray"}  # engines that give the same bits with the same lanes
 PLANNED = {"engine", "lanes", "threads"}
 
 
@@ -169,6 +160,7 @@ def begun(
     made = ready(run, like[0] if like else None)
     if like:
         same_start(made, like[1], "the run to repeat")
+    auto.start(made.federation.execute, made.federation.feed)
     if folder is not None:
         made_folder(folder)
         held.enter_context(alone(folder))
@@ -183,7 +175,10 @@ def resumed(
     stored, plan, facts = opened(folder)
     rows = sound(folder)
     run = merged(run, stored, given, folder, plan)
+    if run.engine in ALIKE and run.engine != plan.engine:
+        plan = dataclasses.replace(plan, engine=run.engine, why=f"{run.engine}: asked for, after {plan.engine}")
     made = remade(run, folder, plan, facts)
+    auto.start(made.federation.execute, made.federation.feed)
     if plan.torch != torch.__version__:
         tell(f"planned with torch {plan.torch}, going on with {torch.__version__}: bits may differ")
     state = State.of(made.federation)
@@ -238,6 +233,8 @@ def merged(run: Run, stored: dict[str, Any], given: set[str] | None, folder: Pat
     old, problems = Run(**stored), numbers(run)
 
     def compare(key: str) -> None:
+        if key == "engine" and plan and {plan.engine, run.engine} <= ALIKE:
+            return
         if run.text(key) != old.text(key) and (key not in PLANNED or getattr(run, key) != getattr(plan, key, None)):
             raise Refused(f"{key.replace('_', '-')} is {old.text(key)!r} in {folder} and {run.text(key)!r} now")
 
@@ -249,6 +246,8 @@ def merged(run: Run, stored: dict[str, Any], given: set[str] | None, folder: Pat
     if problems:
         raise Refused(*problems, advice="resume with the same options, or start anew with another --out")
     grown = {key: getattr(run, key) for key in GROWS & given}
+    if "engine" in given and run.engine in ALIKE:
+        grown["engine"] = run.engine
     # Objects given in Python have no text to be read back from; the facts tell whether they are the same ones.
     objects = {k: getattr(run, k) for k in given & {"method", *KINDS} if not isinstance(getattr(run, k), str)}
     return Run(**{**stored, **objects, **grown})

@@ -205,6 +205,10 @@ def holes(groups: Sequence[Group], views: Runs) -> Iterator[str]:
     dropped = [f"{view.folder} ({count})" for view, count in lost if count]
     if dropped:
         yield f"Updates that were not finite were dropped: {listed(dropped)}."
+    for view in views:
+        for row in view.metrics:
+            if "remark" in row:
+                yield f"{view.folder}, round {row['round']}: {row['remark']}. No figure differs for it."
     idle = [sum(r["clients"] - r["trained"] for r in v.metrics if "trained" in r and "clients" in r) for v in views]
     if any(idle):
         each = tenth(sum(idle) / len(idle))
