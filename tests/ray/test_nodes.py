@@ -1,4 +1,4 @@
-"""A cluster that was started elsewhere: machines are raylets of one machine here, and come and go while a run goes on."""
+"""A cluster that was started elsewhere. Its machines are raylets of this one, and come and go while a run goes on."""
 
 import os
 import subprocess
