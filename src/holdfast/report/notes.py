@@ -208,7 +208,7 @@ def holes(groups: Sequence[Group], views: Runs) -> Iterator[str]:
     for view in views:
         for row in view.metrics:
             if "remark" in row:
-                yield f"{view.folder}, round {row['round']}: {row['remark']}. No figure differs for it."
+                yield f"{view.folder}, round {row['round']}: {row['remark']}."
     idle = [sum(r["clients"] - r["trained"] for r in v.metrics if "trained" in r and "clients" in r) for v in views]
     if any(idle):
         each = tenth(sum(idle) / len(idle))
