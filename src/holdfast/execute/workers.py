@@ -26,7 +26,7 @@ from holdfast.vector import mapped
 
 TRIES = 3  # how often a shard may lose its worker, and a first worker its start
 PATIENCE = 120.0  # seconds in which a first worker must have started
-HELD = 6  # objects that a worker keeps: methods with their tasks, feeds, what was sent down
+HELD = 4  # objects that a worker keeps: a method with its task, a feed, what was sent down, and one more
 
 
 class Worker:
