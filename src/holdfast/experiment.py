@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
+import os
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -23,7 +22,9 @@ from holdfast.data.sets import Dataset
 from holdfast.data.splits import Split
 from holdfast.errors import Problem, Refused
 from holdfast.execute import auto, sums, tensors
+from holdfast.execute.cluster import Cluster
 from holdfast.fitting import fitting
+from holdfast.hashed import digest as digest
 from holdfast.kinds import KINDS as KINDS_OF
 from holdfast.method import Method
 from holdfast.options import DTYPES, GIVEN, attempt, cohort_of, drift_of, numbers, text_of, whole
@@ -73,6 +74,9 @@ class Run:
     threads: int = 0
     dtype: str = "float32"
     device: str = "cpu"
+    ray_address: str = ""
+    workers: int = 0
+    workers_per_gpu: int = 1
 
     def texts(self) -> dict[str, Any]:
         """The fields as they are written down."""
@@ -230,10 +234,17 @@ def build(run: Run, plan: Plan | None, method: Method, data: Dataset, split: Spl
         fed = with_proxy(run, fed)
     plan = plan or planned(run, fed, module)
     chosen = auto.Choice(plan.engine, plan.lanes, plan.why)
-    fed = replace(fed, execute=auto.make(chosen, method, task, plan.compile))
+    cluster = Cluster(
+        run.ray_address or os.environ.get("RAY_ADDRESS", ""),
+        run.workers,
+        run.workers_per_gpu,
+        plan.threads,
+        plan.device,
+    )
+    fed = replace(fed, execute=auto.make(chosen, method, task, plan.compile, cluster))
     if run.finetune:
         free = whole_task.keeping(task.layout.private)
-        fed = replace(fed, tuning=Tuning(run.finetune, free, auto.make(chosen, PLAIN, free, plan.compile)))
+        fed = replace(fed, tuning=Tuning(run.finetune, free, auto.make(chosen, PLAIN, free, plan.compile, cluster)))
     facts = {
         "parameters": task.layout.size,
         "clients": len(split.clients),
@@ -259,20 +270,26 @@ def planned(run: Run, fed: Federation, module: nn.Module) -> Plan:
     like = auto.like(name, module)
     choice = auto.choose(like, math.prod(fed.data.shape), many, run.device, taken=like != name)
     if run.engine != "auto":
-        choice = auto.Choice(
-            run.engine, 1 if run.engine == "loop" else min(many, auto.LANES), f"{run.engine}: asked for"
-        )
-    if choice.engine == "batched":
+        choice = asked(run, many)
+    if choice.engine != "loop":
         reason = unmappable(fed)
-        if reason and run.engine == "batched":
-            raise Refused(f"engine=batched: this run cannot be mapped over clients ({reason}); take --engine loop")
+        if reason and run.engine != "auto":
+            raise Refused(f"engine={run.engine}: this run cannot be mapped over clients ({reason}); take --engine loop")
         if reason:
             choice = auto.Choice("loop", 1, f"loop: this run cannot be mapped over clients ({reason})")
-    lanes = run.lanes or choice.lanes if choice.engine == "batched" else 1
-    threads = run.threads or torch.get_num_threads()
-    compiled = run.compile and choice.engine == "batched"
+    lanes = run.lanes or choice.lanes if choice.engine != "loop" else 1
+    threads = run.threads or (1 if choice.engine == "ray" else torch.get_num_threads())
+    compiled = run.compile and choice.engine != "loop"
     where = run.dtype, run.device, torch.__version__
     return Plan(choice.engine, lanes, compiled, threads, *where, choice.why, sums.in_force())
+
+
+def asked(run: Run, many: int) -> auto.Choice:
+    """The engine that was asked for. Ray's lanes depend on no number of workers, so that no bit does."""
+    if run.engine != "ray":
+        return auto.Choice(run.engine, 1 if run.engine == "loop" else min(many, auto.LANES), f"{run.engine}: asked for")
+    lanes = run.lanes or min(-(-many // auto.SHARDS), auto.LANES)
+    return auto.Choice("ray", lanes, f"ray: asked for; rounds of {-(-many // lanes)} shards of {lanes} clients")
 
 
 def unmappable(fed: Federation) -> str:
@@ -281,12 +298,3 @@ def unmappable(fed: Federation) -> str:
     fed = fed.visiting(ids)
     down = cast(fed.method.bound(fed.options), state.server, torch.tensor(fed.lr, dtype=state.server.w.dtype))
     return auto.trial(fed.method, fed.task, fed.options, down, gather(fed, state, 0, ids), fed.feed)
-
-
-def digest(*tensors: torch.Tensor) -> str:
-    """A hash that changes when any value does."""
-    found = hashlib.sha256()
-    for t in tensors:
-        found.update(f"{t.dtype}{tuple(t.shape)}".encode())
-        found.update(np.ascontiguousarray(t.detach().cpu().numpy()).reshape(-1).view(np.uint8).data)  # never copied
-    return found.hexdigest()

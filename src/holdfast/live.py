@@ -88,4 +88,5 @@ def brief(row: Row) -> str:
 
 def line(row: Row) -> str:
     """One round for a person."""
-    return f"round {row['round']:>4}  {scores(row)}{losses(row)}  {row['train_seconds']:.2f} s{dropped(row)}"
+    remark = f"  {row['remark']}" if "remark" in row else ""
+    return f"round {row['round']:>4}  {scores(row)}{losses(row)}  {row['train_seconds']:.2f} s{dropped(row)}{remark}"

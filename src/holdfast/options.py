@@ -55,6 +55,9 @@ def numbers(run: Run) -> list[str]:
             "must be from 0 (none) to below 0.5",
         ),
         ("data_dir", isinstance(run.data_dir, str), "must be the path of a folder, as text"),
+        ("ray_address", addressed(run.ray_address), "must be host:port of a ray head, or auto"),
+        ("workers", whole(run.workers, 0), "must be a whole number; 0 takes as many as there is room for"),
+        ("workers_per_gpu", whole(run.workers_per_gpu, 1), "must be a whole number of at least 1"),
         ("drop_last", isinstance(run.drop_last, bool), "must be true or false"),
         ("compile", isinstance(run.compile, bool), "must be true or false"),
     ]
@@ -77,6 +80,10 @@ def whole(value: Any, least: int) -> bool:
 
 def positive(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= sys.float_info.max
+
+
+def addressed(value: Any) -> bool:
+    return isinstance(value, str) and (value in ("", "auto") or re.fullmatch(r"[^/\s]+:[0-9]{1,5}", value) is not None)
 
 
 def usable(device: Any) -> bool:

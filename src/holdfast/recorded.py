@@ -145,6 +145,6 @@ def misfits(plan: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[tuple[s
     free = {"engine": "auto", "lanes": 0, "threads": 0, "device": None, "dtype": None}  # what leaves it to the plan
     for key, chosen in free.items():
         asked = run.get(key, chosen)
-        lanes = key == "lanes" and plan["engine"] != "batched"  # the loop has one
+        lanes = key == "lanes" and plan["engine"] == "loop"  # which has one
         if key not in wrong and asked not in (chosen, plan[key]) and not lanes:
             yield key, f"is not what [run] asks for: {asked!r}"

@@ -16,19 +16,9 @@ import torch
 from holdfast import checkpoint, headline, privacy
 from holdfast.data.splits import Split
 from holdfast.errors import Failed, Problem, Refused
+from holdfast.execute import auto
 from holdfast.experiment import KINDS, Plan, Ready, Run, ready
-from holdfast.folder import (
-    alone,
-    create,
-    keep,
-    made_folder,
-    restore,
-    snapshot,
-    sound,
-    trim,
-    vacant,
-    write_row,
-)  # fmt: skip
+from holdfast.folder import alone, create, keep, made_folder, restore, snapshot, sound, trim, vacant, write_row
 from holdfast.options import attempt, numbers
 from holdfast.recorded import opened
 from holdfast.remarks import remarks
@@ -36,7 +26,8 @@ from holdfast.round import Server
 from holdfast.rows import WRECK, broke, holes, marked, plain
 from holdfast.simulate import Row, State, advance
 
-GROWS = {"rounds", "data_dir"}  # what a resumed run may change
+GROWS = {"rounds", "data_dir", "ray_address", "workers", "workers_per_gpu"}  # what a resumed run may change
+ALIKE = {"batched", "ray"}  # engines that give the same bits with the same lanes
 PLANNED = {"engine", "lanes", "threads"}
 FINETUNED = ("finetuned_accuracy", "finetuned_sd", "finetuned_worst_decile")
 
@@ -167,6 +158,7 @@ def begun(
         same_start(made, like[1], "the run to repeat")
         for text in like[0].lost():
             tell(text)
+    auto.start(made.federation.execute, made.federation.feed)
     if folder is not None:
         made_folder(folder)
         held.enter_context(alone(folder))
@@ -181,7 +173,10 @@ def resumed(
     stored, plan, facts = opened(folder)
     rows = sound(folder)
     run = merged(run, stored, given, folder, plan)
+    if run.engine in ALIKE and run.engine != plan.engine:
+        plan = dataclasses.replace(plan, engine=run.engine, why=f"{run.engine}: asked for, after {plan.engine}")
     made = remade(run, folder, plan, facts)
+    auto.start(made.federation.execute, made.federation.feed)
     for text in plan.lost():
         tell(text)
     state = State.of(made.federation)
@@ -236,6 +231,8 @@ def merged(run: Run, stored: dict[str, Any], given: set[str] | None, folder: Pat
     old, problems = Run(**stored), numbers(run)
 
     def compare(key: str) -> None:
+        if key == "engine" and plan and {plan.engine, run.engine} <= ALIKE:
+            return
         if run.text(key) != old.text(key) and (key not in PLANNED or getattr(run, key) != getattr(plan, key, None)):
             raise Refused(f"{key.replace('_', '-')} is {old.text(key)!r} in {folder} and {run.text(key)!r} now")
 
@@ -247,6 +244,8 @@ def merged(run: Run, stored: dict[str, Any], given: set[str] | None, folder: Pat
     if problems:
         raise Refused(*problems, advice="resume with the same options, or start anew with another --out")
     grown = {key: getattr(run, key) for key in GROWS & given}
+    if "engine" in given and run.engine in ALIKE:
+        grown["engine"] = run.engine
     # Objects given in Python have no text to be read back from; the facts tell whether they are the same ones.
     objects = {k: getattr(run, k) for k in given & {"method", *KINDS} if not isinstance(getattr(run, k), str)}
     return Run(**{**stored, **objects, **grown})

@@ -14,14 +14,15 @@ from torch import Tensor
 
 from holdfast import diagnose
 from holdfast.check import Sheet
-from holdfast.data.augment import Augment, row_keys
+from holdfast.data.augment import Augment
 from holdfast.data.plan import Work, generator, keys, root, sample, table
 from holdfast.data.redraw import BOTH, Drift, redrawn
 from holdfast.data.sets import Dataset
 from holdfast.errors import Failed
 from holdfast.evaluate import evaluate as judged
-from holdfast.execute import Cohort, Executor, Options
+from holdfast.execute import Cohort, Executor, Options, auto
 from holdfast.execute.blame import told
+from holdfast.feeding import Feeder
 from holdfast.memory import Memory, Rows
 from holdfast.method import Method
 from holdfast.personal import Tuning, finetuned, personal
@@ -87,25 +88,14 @@ class Federation:
             labels[torch.from_numpy(self.clients[i])] for i in ids)  # fmt: skip
         return torch.stack([torch.bincount(y.cpu(), minlength=total) for y in held])
 
+    @cached_property
+    def feed(self) -> Feeder:
+        """Makes training batches."""
+        return Feeder.of(self.data, self.rows, self.augment, self.task.start.dtype)
+
     def plain(self, index: Tensor, live: Tensor) -> Batch:
         """Samples as they are, normalised."""
-        device = self.data.x.device
-        index, live = index.to(device), live.to(device)
-        if self.rows is not None:
-            return Batch(self.rows[index], self.data.y[index], live)
-        x, y = self.data.take(index)
-        return Batch(self.data.prepare(x, self.task.start.dtype), y, live)
-
-    def feed(self, index: Tensor, live: Tensor, keys: Tensor, step: int) -> Batch:
-        """A training batch. What augmentation makes of a row depends on its client, round, step and place."""
-        if not self.augment:
-            return self.plain(index, live)
-        device = self.data.x.device
-        x, y = self.data.take(index.to(device))
-        x = self.augment(
-            x, row_keys(keys, step, index.shape[-1]), lambda x: self.data.prepare(x, self.task.start.dtype)
-        )
-        return Batch(x, y, live.to(device))
+        return self.feed.plain(index, live)
 
 
 @dataclass
@@ -159,6 +149,8 @@ def advance(fed: Federation, state: State, last: bool = False) -> Row:
     state.server = server
     trained = time.perf_counter()
     row: Row = {"round": t + 1, "lr": lr, **figures(fed, ups, lost, why), **shown(method, server)}
+    if remark := auto.happened(fed.execute):
+        row["remark"] = remark
     if last or (t + 1) % fed.eval_every == 0:
         row |= evaluate(fed, state)
     if last and fed.tuning:

@@ -31,6 +31,7 @@ RUN = {
     "cohort": 10, "batch": 20, "lr": 0.1, "lr_decay": 1.0, "server_lr": 1.0, "drop_last": False, "seed": 0,
     "eval_every": 1, "checkpoint_every": 10, "on_nan": "stop", "drift": "both", "proxy": 0.0, "finetune": 0,
     "engine": "auto", "lanes": 0, "compile": False, "threads": 0, "dtype": "float32", "device": "cpu",
+    "ray_address": "", "workers": 0, "workers_per_gpu": 1,
 }  # fmt: skip
 Make = Callable[..., Path]
 

@@ -49,12 +49,15 @@ OPTIONS: tuple[tuple[str, Any, str], ...] = (
     ),
     ("proxy", float, "share of the test data that the server keeps to learn on, for methods that do (0)"),
     ("finetune", int, "epochs that every client tunes the final model on its own data, to score it (0)"),
-    ("engine", str, "auto, loop or batched (auto: read from a table of measurements)"),
-    ("lanes", int, "clients that batched steps at once (0: the plan chooses)"),
+    ("engine", str, "auto, loop, batched or ray (auto: loop or batched, read from a table of measurements)"),
+    ("lanes", int, "clients that batched steps at once, and of a shard of ray (0: the plan chooses)"),
     ("compile", None, "compile the batched step with torch.compile"),
     ("threads", int, "torch threads (0: torch's own number)"),
     ("dtype", str, "float32 or float64 (float32)"),
     ("device", str, "cpu, cuda, ... (cpu)"),
+    ("ray-address", str, "head of a ray cluster, host:port or auto ($RAY_ADDRESS, else one is started here)"),
+    ("workers", int, "processes of ray, each of --threads cores (0: as many as there is room for)"),
+    ("workers-per-gpu", int, "ray workers that share a GPU (1)"),
 )
 EXTRAS = {"methods", "seeds", "target"}  # of a comparison
 FIELDS = {name.replace("-", "_") for name, _, _ in OPTIONS} | {"method"}

@@ -17,13 +17,16 @@ from holdfast.errors import Refused
 from holdfast.execute import Cohort, Executor, Feed, Options
 from holdfast.execute.batched import Batched
 from holdfast.execute.blame import blamed
+from holdfast.execute.cluster import EXTRA, Cluster, installed
 from holdfast.execute.loop import Loop
+from holdfast.execute.shards import SHARDS as SHARDS
+from holdfast.execute.shards import Ray
 from holdfast.method import Method
 from holdfast.round import Down
 from holdfast.task import Task
 from holdfast.vector import mapped
 
-ENGINES = ("loop", "batched")
+ENGINES = ("loop", "batched", "ray")
 LANES = 64  # as many clients at once as the batched executor takes on a CPU
 
 
@@ -67,8 +70,25 @@ def like(name: str, module: nn.Module) -> str:
     return "cnn" if any(isinstance(m, nn.modules.conv._ConvNd) for m in module.modules()) else "mlp"
 
 
-def make(choice: Choice, method: Method, task: Task, compiled: bool) -> Executor:
-    return Loop(method, task) if choice.engine == "loop" else Batched(method, task, choice.lanes, compiled)
+def make(choice: Choice, method: Method, task: Task, compiled: bool, cluster: Cluster | None = None) -> Executor:
+    if choice.engine == "loop":
+        return Loop(method, task)
+    if choice.engine == "batched":
+        return Batched(method, task, choice.lanes, compiled)
+    if not installed():
+        raise Refused(EXTRA)
+    return Ray(method, task, choice.lanes, compiled, cluster or Cluster())
+
+
+def start(execute: Executor, feed: Feed) -> None:
+    """What an executor needs besides this process, so that it is refused before a run begins."""
+    if isinstance(execute, Ray):
+        execute.start(feed)
+
+
+def happened(execute: Executor) -> str:
+    """What befell an executor that a person should know; no result differs for it."""
+    return "; ".join(execute.happened()) if isinstance(execute, Ray) else ""
 
 
 def trial(method: Method, task: Task, options: Options, down: Down, cohort: Cohort, feed: Feed) -> str:

@@ -237,6 +237,10 @@ def holes(groups: Sequence[Group], views: Runs) -> Iterator[str]:
     if dropped:
         yield f"Updates that were not finite were dropped: {listed(dropped)}."
     yield from left_out(views)
+    for view in views:
+        for row in view.metrics:
+            if "remark" in row:
+                yield f"{view.folder}, round {row['round']}: {row['remark']}."
     asked = [[row for row in view.metrics if {"trained", "clients"} <= row.keys()] for view in views]
     idle = [sum(r["clients"] - r["trained"] - len(r.get("missing", ())) for r in rows) for rows in asked]
     if any(idle):

@@ -38,6 +38,9 @@ DEFAULTS: dict[str, Any] = {
     "threads": 0,
     "dtype": "float32",
     "device": "cpu",
+    "ray_address": "",
+    "workers": 0,
+    "workers_per_gpu": 1,
 }
 ALWAYS = ("method", "seed")  # what a reader looks for, default or not
 GIVEN = "given in Python:"  # how run.toml names an object that has no text
