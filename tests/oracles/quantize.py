@@ -6,7 +6,7 @@ nearest.
 """
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def quantized(u, n, draw):
@@ -24,6 +24,7 @@ def quantized(u, n, draw):
 
 def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, n=254, draw=None):
     K, size, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     w, path = w0, []
     for t in range(rounds):
         S = cohorts[t % len(cohorts)]
@@ -31,7 +32,7 @@ def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, n=254, d
         for k in S:
             x = w
             for _ in range(K[k]):
-                x = x - lr * grad(a[k], b[k], x)
+                x = x - lr[t] * grad(a[k], b[k], x)
             r = np.full(len(w0), 0.5) if draw is None else draw(t, k, K[k])
             delta = delta + size[k] / size[S].sum() * quantized(x - w, n, r)
         w = w + delta

@@ -7,7 +7,7 @@ next residual; the server averages what it gets by sizes. Without feedback the r
 from fractions import Fraction
 
 import numpy as np
-from _problem import grad, participation
+from _problem import grad, participation, rates
 
 
 def largest(v, k):
@@ -21,6 +21,7 @@ def largest(v, k):
 
 def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, k=0.01, feedback=True):
     K, n, cohorts = participation(a, steps, cohort, sizes)
+    lr = rates(lr, rounds)
     w, path, residual = w0, [], np.zeros_like(b)
     for t in range(rounds):
         S = cohorts[t % len(cohorts)]
@@ -28,7 +29,7 @@ def trajectory(a, b, w0, *, rounds, steps, lr, cohort=None, sizes=None, k=0.01, 
         for i in S:
             x = w
             for _ in range(K[i]):
-                x = x - lr * grad(a[i], b[i], x)
+                x = x - lr[t] * grad(a[i], b[i], x)
             p = x - w + residual[i]
             sent = largest(p, k)
             residual[i] = p - sent if feedback else 0
