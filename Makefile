@@ -2,7 +2,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 TESTS := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: quickstart setup test test-all lint format docs bench clean
+.PHONY: quickstart setup test test-all test-processes lint format docs bench clean
 
 # Four methods, three seeds, on digits dealt to 100 clients by a Dirichlet of 0.1: a setting fixed before any result,
 # and as many rounds as two slow cores do in a minute.
@@ -33,10 +33,15 @@ lint: setup
 	$(BIN)/pyright
 
 test: lint
-	$(TESTS) -m "not slow"
+	$(TESTS) -m "not slow and not processes"
 
 test-all: lint
-	$(TESTS)
+	$(TESTS) -m "not processes"
+
+# Servers, nodes and workers as processes of their own, killed at random moments. They wait for time-outs of Flower and Ray
+# that no test can shorten, so they are run by hand and not beside the others.
+test-processes: setup
+	$(BIN)/python -m pytest -m processes
 
 format: setup
 	$(BIN)/ruff format .

@@ -21,7 +21,7 @@ from holdfast.flower import keys
 from holdfast.flower.start import Deployment, deployment, end
 from holdfast.report.gather import load
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.processes
 OPTIONS = ["--model", "mlp", "--rounds", "3", "--epochs", "1", "--lr", "0.05", "--cohort", "2", "--eval-every", "3"]
 PATIENCE = 900.0  # seconds for a run; far more than it takes
 FULL = {"cohort": 3, "eval_every": 3}

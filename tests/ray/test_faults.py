@@ -83,7 +83,7 @@ def test_a_worker_that_dies_in_mid_shard_is_replaced(cluster, tmp_path):
     news.clear()
 
 
-@pytest.mark.slow
+@pytest.mark.processes
 def test_clients_that_end_every_worker_end_the_run(cluster, tmp_path):
     lab, marker = Lab(dtype=torch.float32), tmp_path / "die"
     marker.touch()
@@ -92,7 +92,7 @@ def test_clients_that_end_every_worker_end_the_run(cluster, tmp_path):
     pool_of(cluster(2)).news.clear()
 
 
-@pytest.mark.slow
+@pytest.mark.processes
 def test_killed_at_random_moments_in_six_rounds(cluster):
     # Issue 9: one of several worker processes is killed at a random moment of every round; the run ends with the bits
     # of an undisturbed `batched` run, client memory included, and a line says what happened.
@@ -175,7 +175,7 @@ def running(pid):
         return False
 
 
-@pytest.mark.slow
+@pytest.mark.processes
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "killed"])
 def test_a_run_that_is_stopped_leaves_no_process_and_goes_on_elsewhere(tmp_path, number):
     # Resumed by `batched` with the lanes of the plan, it has the bits of a run that never saw Ray.

@@ -30,7 +30,7 @@ def started(words, cwd):
     )  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.processes
 def test_a_machine_is_lost_and_another_comes(machines, tmp_path):
     # Issue 9: "a worker or node lost in mid-round is replaced and the round gives the same bits; elastic size".
     nodes = [machines.add_node(num_cpus=1) for _ in range(2)]
