@@ -19,6 +19,7 @@ from holdfast.text import made
 SPREAD = {
     ("clip", "max"): (0.05, 1.0), ("adam", "lr"): (0.01, 0.05), ("topk", "k"): (0.02, 0.2),
     ("local_adam", "eps"): (1e-4, 1e-2),  # at 1e-8 rounding becomes whole steps where a gradient is zero
+    ("univar", "eps"): (0.05, 0.2),  # at .01 identical features repel so that rounding passes 1e-12
     ("dp", "clip"): (0.05, 1.0), ("dp", "noise"): (0.01, 0.1),
     ("ldp", "clip"): (0.05, 1.0), ("ldp", "noise"): (0.01, 0.1),
 }  # fmt: skip

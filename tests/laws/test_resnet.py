@@ -10,7 +10,7 @@ from holdfast.method import Method
 from holdfast.presets import PRESETS
 from holdfast.text import parse
 
-COUNT, LEAST, SEED, ROUNDS = 300, 10, 20240807, 2
+COUNT, LEAST, SEED, ROUNDS = 300, 10, 20240810, 2
 
 # ML 2.2 and MS 1.2: what the five papers run.
 PAPERS = [
