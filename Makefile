@@ -21,7 +21,7 @@ setup: .venv/.done
 
 .venv/.done: .venv/.run
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-	  -e ".[data,flower,flower-simulation]" pytest pytest-xdist hypothesis scipy ruff pyright sphinx myst-parser furo
+	  -e ".[data,flower,flower-simulation,privacy]" pytest pytest-xdist hypothesis scipy ruff pyright sphinx myst-parser furo
 	touch $@
 
 docs: setup
